@@ -1,0 +1,86 @@
+// swift-tools-version: 6.2
+// One package, one direction: every target may use only those listed above it.
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "daybook",
+    platforms: [.macOS("26.0"), .iOS("26.0")],
+    products: [
+        .library(name: "Daybook", targets: ["Daybook"]),
+        .library(name: "DaybookTestKit", targets: ["DaybookTestKit"]),
+        .executable(name: "logtool", targets: ["logtool"]),
+        .executable(name: "syncserver", targets: ["syncserver"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+    ],
+    targets: [
+        // The library, from the bytes upwards.
+        .systemLibrary(
+            name: "CLZ4",
+            pkgConfig: "liblz4",
+            providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
+        .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict),
+        .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict),
+        .target(
+            name: "EventSourcing",
+            dependencies: [
+                "LogStorage",
+                .product(name: "OrderedCollections", package: "swift-collections"),
+            ],
+            swiftSettings: strict),
+        .target(name: "OfflineModel", dependencies: ["EventSourcing"], swiftSettings: strict),
+        .target(
+            name: "Replay",
+            dependencies: ["EventSourcing", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict),
+        .target(
+            name: "Daybook", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
+        .target(name: "DaybookTestKit", dependencies: ["Daybook"], swiftSettings: strict),
+
+        // The tools.
+        .executableTarget(
+            name: "logtool",
+            dependencies: [
+                "Daybook",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tools/logtool",
+            swiftSettings: strict),
+        .target(
+            name: "SyncServerStorage",
+            dependencies: ["EventSourcing", .product(name: "GRDB", package: "GRDB.swift")],
+            path: "Tools/syncserver/Storage",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "syncserver",
+            dependencies: [
+                "SyncServerStorage",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tools/syncserver/HTTP",
+            swiftSettings: strict),
+
+        // The tests, one target a layer.
+        .testTarget(
+            name: "LogFormatTests",
+            dependencies: ["LogFormat", "DaybookTestKit"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "LogStorageTests",
+            dependencies: ["LogStorage", "DaybookTestKit"],
+            swiftSettings: strict),
+    ]
+)

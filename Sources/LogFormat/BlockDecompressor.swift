@@ -1,0 +1,76 @@
+// Gives back the plaintext of a frame, block by block. The reading side of BlockCompressor; every
+// length is bounded by the limits and by bytes that are there before anything is allocated.
+// Spec/block-and-frame.md.
+
+import CLZ4
+
+/// The plaintext of one frame as far as its blocks have been read.
+package struct BlockDecompressor: Sendable {
+    /// The plaintext, then room. Only the first `plaintextBytes` count.
+    package private(set) var storage = [UInt8](
+        repeating: 0, count: FormatLimit.runningFramePlaintextBytesMax)
+
+    /// Plaintext bytes of the frame so far.
+    package private(set) var plaintextBytes = 0
+
+    private var limit = FormatLimit.runningFramePlaintextBytesMax
+
+    package init() {}
+
+    /// Begins a frame.
+    package mutating func begin(_ header: FrameHeader) {
+        plaintextBytes = 0
+        limit = header.contentBytes ?? FormatLimit.runningFramePlaintextBytesMax
+    }
+
+    /// Decodes the block at `offset` of `bytes`, whose header has been read and whose data and
+    /// checksum are there.
+    ///
+    /// - Returns: the range of `storage` that it gave.
+    /// - Throws: `FormatError`: `checksum`, `undecodable`, or `malformed` where the frame would
+    ///   exceed what it declared. The plaintext before is untouched.
+    package mutating func append(
+        _ header: BlockHeader, at offset: Int, of bytes: RawSpan
+    ) throws(FormatError) -> Range<Int> {
+        let data = bytes.extracting(offset + 4..<offset + 4 + header.dataBytes)
+        guard XXH32.hash(data) == bytes.integer(at: offset + 4 + header.dataBytes, as: UInt32.self)
+        else { throw FormatError(.checksum, "the block's checksum does not match") }
+        let room = min(FormatLimit.announcedBlockBytesMax, limit - plaintextBytes)
+        guard room > 0, !header.isStored || header.dataBytes <= room else {
+            throw FormatError(.malformed, "the frame holds more than it may")
+        }
+        if plaintextBytes + room > storage.count {
+            let larger = max(plaintextBytes + room, min(2 * storage.count, limit))
+            storage.append(contentsOf: repeatElement(0, count: larger - storage.count))
+        }
+        let start = plaintextBytes
+        let count = data.withUnsafeBytes { source in
+            storage.withUnsafeMutableBytes { target in
+                Self.decode(source, header, into: target, at: start, room: room)
+            }
+        }
+        guard count > 0 else { throw FormatError(.undecodable, "liblz4 refused the block") }
+        plaintextBytes += count
+        return start..<plaintextBytes
+    }
+
+    private static func decode(
+        _ source: UnsafeRawBufferPointer, _ header: BlockHeader,
+        into target: UnsafeMutableRawBufferPointer, at start: Int, room: Int
+    ) -> Int {
+        guard let from = source.baseAddress, let base = target.baseAddress else {
+            return -1
+        }
+        let to = base + start
+        if header.isStored {
+            to.copyMemory(from: from, byteCount: source.count)
+            return source.count
+        }
+        let history = min(start, FormatLimit.historyBytesMax)
+        return Int(
+            LZ4_decompress_safe_usingDict(
+                from.assumingMemoryBound(to: CChar.self), to.assumingMemoryBound(to: CChar.self),
+                Int32(source.count), Int32(room),
+                (to - history).assumingMemoryBound(to: CChar.self), Int32(history)))
+    }
+}

@@ -1,0 +1,40 @@
+// What is wrong with bytes that claim to be a log. LogStorage adds the file and the offset.
+
+/// A reason why bytes are not valid format 1.
+public struct FormatError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of damage or mismatch it is. The raw value is stable and machine-readable.
+    public enum Code: String, Sendable, CaseIterable {
+        /// The bytes end before the structure does.
+        case truncated
+        /// A magic number, a length or a reserved field has a value no writer produces.
+        case malformed
+        /// A checksum or digest does not match the bytes it covers.
+        case checksum
+        /// liblz4 refused a block.
+        case undecodable
+        /// A line is not terminated, too long, or does not begin as every stored line does.
+        case badLine = "bad-line"
+        /// A line's position does not follow from the one before.
+        case badPosition = "bad-position"
+        /// The file is not a Daybook segment.
+        case foreign
+        /// The file was written by a newer format version.
+        case newerVersion = "newer-version"
+        /// The file needs a feature this version does not know.
+        case unknownFeature = "unknown-feature"
+    }
+
+    /// The kind of fault.
+    public let code: Code
+    /// The fault in words, without the place.
+    public let detail: String
+
+    /// Creates an error.
+    public init(_ code: Code, _ detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    /// The detail text.
+    public var description: String { detail }
+}

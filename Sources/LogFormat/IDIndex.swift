@@ -1,0 +1,199 @@
+// Which frame of a sealed segment holds an event id: sorted seeded hashes, Rice-coded gaps, about
+// three and a half bytes an event. A hit is only a candidate; whoever looks up reads the frame and
+// compares the id. Spec/segment.md, SEG-6.
+
+/// One entry before encoding.
+package struct IDIndexEntry: Equatable, Sendable {
+    package var hash: UInt32
+    package var frame: Int
+
+    package init(hash: UInt32, frame: Int) {
+        self.hash = hash
+        self.frame = frame
+    }
+}
+
+/// An index from id hashes to frame numbers, read in place.
+package struct IDIndex: Sendable {
+    /// Entries between two fences.
+    private static let fenceSpacing = 128
+    /// Seed, count, Rice bits, frame bits, reserved.
+    private static let prefixBytes = 12
+    private static let fenceBytes = 8
+
+    private let bytes: [UInt8]
+    private let seed: UInt32
+    private let riceBits: Int
+    private let frameBits: Int
+    private let fenceCount: Int
+    /// Number of ids.
+    package let count: Int
+
+    /// The hash of an id under a seed: XXH32 of its sixteen bytes in network order.
+    package static func hash(_ id: UInt128, seed: UInt32) -> UInt32 {
+        var bytes: [UInt8] = []
+        bytes.append(littleEndian: id.byteSwapped)
+        return XXH32.hash(bytes.span.bytes, seed: seed)
+    }
+
+    /// The hash of an id under this index's seed.
+    package func hash(_ id: UInt128) -> UInt32 { Self.hash(id, seed: seed) }
+
+    /// The bytes of an index over `entries` in a segment of `frameCount` frames. O(n log n).
+    package static func encode(
+        _ entries: [IDIndexEntry], frameCount: Int, seed: UInt32
+    ) -> [UInt8] {
+        let sorted = entries.sorted { ($0.hash, $0.frame) < ($1.hash, $1.frame) }
+        // The mean gap of n hashes is 2^32 / n; the best Rice parameter is close to its logarithm.
+        let riceBits = sorted.isEmpty ? 0 : max(0, 31 - (sorted.count.bitWidth - sorted.count.leadingZeroBitCount - 1))
+        let frameBits = frameCount <= 1 ? 0 : Int.bitWidth - (frameCount - 1).leadingZeroBitCount
+        var fences: [UInt8] = []
+        var bits = BitWriter()
+        var previous: UInt32 = 0
+        for (number, entry) in sorted.enumerated() {
+            if number % fenceSpacing == 0 {
+                fences.append(littleEndian: entry.hash)
+                fences.append(littleEndian: UInt32(bits.bitCount))
+                previous = entry.hash
+            }
+            let gap = entry.hash - previous
+            bits.append(unary: Int(gap >> UInt32(riceBits)))
+            bits.append(UInt64(gap), bits: riceBits)
+            bits.append(UInt64(entry.frame), bits: frameBits)
+            previous = entry.hash
+        }
+        var result: [UInt8] = []
+        result.append(littleEndian: seed)
+        result.append(littleEndian: UInt32(sorted.count))
+        result.append(UInt8(riceBits))
+        result.append(UInt8(frameBits))
+        result.append(littleEndian: UInt16(0))
+        return result + fences + bits.finished()
+    }
+
+    /// Reads an index; its entries stay encoded. O(1).
+    ///
+    /// - Throws: `FormatError` (`malformed`, `truncated`) for sizes that do not fit each other.
+    package init(_ bytes: [UInt8]) throws(FormatError) {
+        let span = bytes.span.bytes
+        guard span.byteCount >= Self.prefixBytes else {
+            throw FormatError(.truncated, "the id index ends in its prefix")
+        }
+        let count = Int(span.integer(at: 4, as: UInt32.self))
+        let fenceCount = (count + Self.fenceSpacing - 1) / Self.fenceSpacing
+        riceBits = Int(span.byte(at: 8))
+        frameBits = Int(span.byte(at: 9))
+        guard riceBits <= 31, frameBits <= 24,
+            span.byteCount >= Self.prefixBytes + fenceCount * Self.fenceBytes
+        else { throw FormatError(.malformed, "the id index has impossible sizes") }
+        seed = span.integer(at: 0)
+        self.count = count
+        self.fenceCount = fenceCount
+        self.bytes = bytes
+    }
+
+    /// The frames that may hold an id with this hash, ascending. O(log n).
+    ///
+    /// - Throws: `FormatError` (`truncated`) where the bit stream ends early.
+    package func frames(hash: UInt32) throws(FormatError) -> [Int] {
+        // The first fence at or after the hash; equal hashes may begin before it.
+        var low = 0
+        var high = fenceCount
+        while low < high {
+            let middle = (low + high) / 2
+            if fence(middle).hash < hash { low = middle + 1 } else { high = middle }
+        }
+        var found: [Int] = []
+        var number = max(0, low - 1) * Self.fenceSpacing
+        guard number < count else { return [] }
+        let start = Self.prefixBytes + fenceCount * Self.fenceBytes
+        var reader = BitReader(offset: start * 8 + fence(number / Self.fenceSpacing).bit)
+        var current = fence(number / Self.fenceSpacing).hash
+        while number < count {
+            if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
+            let quotient = try reader.unary(in: bytes)
+            let remainder = try reader.bits(riceBits, in: bytes)
+            guard quotient <= Int(UInt32.max >> UInt32(riceBits)) else {
+                throw FormatError(.malformed, "the id index has an impossible gap")
+            }
+            current = current &+ (UInt32(quotient) << UInt32(riceBits)) &+ UInt32(remainder)
+            let frame = Int(try reader.bits(frameBits, in: bytes))
+            if current > hash { break }
+            if current == hash, found.last != frame { found.append(frame) }
+            number += 1
+        }
+        return found
+    }
+
+    private func fence(_ number: Int) -> (hash: UInt32, bit: Int) {
+        let span = bytes.span.bytes
+        let offset = Self.prefixBytes + number * Self.fenceBytes
+        return (
+            span.integer(at: offset), Int(span.integer(at: offset + 4, as: UInt32.self))
+        )
+    }
+}
+
+/// Writes bits, most significant first.
+private struct BitWriter {
+    private var bytes: [UInt8] = []
+    private var current: UInt64 = 0
+    private var filled = 0
+    var bitCount: Int { bytes.count * 8 + filled }
+
+    mutating func append(_ value: UInt64, bits: Int) {
+        guard bits > 0 else { return }
+        current = current << UInt64(bits) | (value & (1 << UInt64(bits) - 1))
+        filled += bits
+        while filled >= 8 {
+            filled -= 8
+            bytes.append(UInt8(truncatingIfNeeded: current >> UInt64(filled)))
+        }
+    }
+
+    /// A number as so many ones and a zero.
+    mutating func append(unary value: Int) {
+        var rest = value
+        while rest >= 16 {
+            append(0xFFFF, bits: 16)
+            rest -= 16
+        }
+        append((1 << UInt64(rest + 1)) - 2, bits: rest + 1)
+    }
+
+    func finished() -> [UInt8] {
+        var copy = self
+        if copy.filled > 0 { copy.append(0, bits: 8 - copy.filled) }
+        return copy.bytes
+    }
+}
+
+/// Reads bits, most significant first.
+private struct BitReader {
+    private var offset: Int
+
+    init(offset: Int) { self.offset = offset }
+
+    mutating func bits(_ count: Int, in bytes: [UInt8]) throws(FormatError) -> UInt64 {
+        guard offset + count <= bytes.count * 8 else {
+            throw FormatError(.truncated, "the id index ends in the middle of an entry")
+        }
+        var value: UInt64 = 0
+        var missing = count
+        while missing > 0 {
+            let inByte = 8 - offset % 8
+            let taken = min(inByte, missing)
+            let byte = UInt64(bytes[offset / 8]) >> UInt64(inByte - taken)
+            value = value << UInt64(taken) | (byte & (1 << UInt64(taken) - 1))
+            offset += taken
+            missing -= taken
+        }
+        return value
+    }
+
+    mutating func unary(in bytes: [UInt8]) throws(FormatError) -> Int {
+        var value = 0
+        while try bits(1, in: bytes) == 1 { value += 1 }
+        return value
+    }
+}

@@ -1,0 +1,182 @@
+// What stands at the end of a sealed segment: what it covers, where its frames begin, which ids it
+// holds, and a digest of all before. Found from the end of the file. Spec/segment.md, SEG-5.
+
+/// Where a frame begins and which position its first line has.
+package struct FrameEntry: Equatable, Sendable {
+    package var offset: Int
+    package var first: Position
+
+    package init(offset: Int, first: Position) {
+        self.offset = offset
+        self.first = first
+    }
+}
+
+/// The footer of a sealed segment.
+package struct SegmentFooter: Equatable, Sendable {
+    /// The last position that the segment answers for; the next segment begins after it.
+    package var coveredThrough: Position
+    /// Positions of the first and the last line present; nil where there are none.
+    package var lines: ClosedRange<Position>?
+    /// Lines present.
+    package var eventCount: UInt64
+    /// Times of the oldest and the newest line, in milliseconds since 1970.
+    package var times: ClosedRange<Int64>?
+    /// Bytes of all lines, newlines included.
+    package var plaintextBytes: UInt64
+    /// Whether compaction took lines out, so that positions may have holes.
+    package var isCompacted: Bool
+    /// Every frame, in order.
+    package var frames: [FrameEntry]
+    /// The encoded id index.
+    package var idIndex: [UInt8]
+    /// XXH64 of the file before the footer.
+    package var digest: UInt64
+
+    private static let compactedFlag: UInt32 = 1
+    private static let fixedBytes = 80
+    /// Digest, length and checksum.
+    private static let tailBytes = 16
+
+    package init(
+        coveredThrough: Position, lines: ClosedRange<Position>?, eventCount: UInt64,
+        times: ClosedRange<Int64>?, plaintextBytes: UInt64, isCompacted: Bool,
+        frames: [FrameEntry], idIndex: [UInt8], digest: UInt64
+    ) {
+        self.coveredThrough = coveredThrough
+        self.lines = lines
+        self.eventCount = eventCount
+        self.times = times
+        self.plaintextBytes = plaintextBytes
+        self.isCompacted = isCompacted
+        self.frames = frames
+        self.idIndex = idIndex
+        self.digest = digest
+    }
+
+    /// The footer's bytes, a whole skippable frame.
+    package func encoded() -> [UInt8] {
+        var sparse: [UInt8] = []
+        var previous = FrameEntry(offset: 0, first: .zero)
+        for frame in frames {
+            sparse.append(varint: UInt64(frame.offset - previous.offset))
+            sparse.append(varint: frame.first.rawValue - previous.first.rawValue)
+            previous = frame
+        }
+        let content = Self.fixedBytes + sparse.count + idIndex.count + Self.tailBytes
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(content + SkippableFrame.prefixBytes)
+        SkippableFrame.footer.appendPrefix(contentBytes: content, to: &bytes)
+        bytes.append(littleEndian: coveredThrough.rawValue)
+        bytes.append(littleEndian: lines?.lowerBound.rawValue ?? 0)
+        bytes.append(littleEndian: lines?.upperBound.rawValue ?? 0)
+        bytes.append(littleEndian: eventCount)
+        bytes.append(littleEndian: times?.lowerBound ?? 0)
+        bytes.append(littleEndian: times?.upperBound ?? 0)
+        bytes.append(littleEndian: plaintextBytes)
+        bytes.append(littleEndian: isCompacted ? Self.compactedFlag : 0)
+        bytes.append(littleEndian: UInt32(frames.count))
+        bytes.append(littleEndian: UInt32(sparse.count))
+        bytes.append(littleEndian: UInt32(idIndex.count))
+        bytes.append(littleEndian: UInt64(0))
+        bytes.append(contentsOf: sparse)
+        bytes.append(contentsOf: idIndex)
+        bytes.append(littleEndian: digest)
+        bytes.append(littleEndian: UInt32(content + SkippableFrame.prefixBytes))
+        bytes.append(littleEndian: XXH32.hash(bytes.span.bytes))
+        return bytes
+    }
+
+    /// The length of the footer whose last bytes these are, or nil where no footer ends here.
+    package static func length(atEnd bytes: RawSpan) -> Int? {
+        guard bytes.byteCount >= 8 else { return nil }
+        let length = Int(bytes.integer(at: bytes.byteCount - 8, as: UInt32.self))
+        let least = SkippableFrame.prefixBytes + fixedBytes + tailBytes
+        guard length >= least, length <= FormatLimit.footerBytesMax else { return nil }
+        return length
+    }
+
+    /// Reads a footer that fills `bytes` exactly.
+    ///
+    /// - Throws: `FormatError`: `truncated`, `checksum`, `malformed`.
+    package init(_ bytes: RawSpan) throws(FormatError) {
+        let least = SkippableFrame.prefixBytes + Self.fixedBytes + Self.tailBytes
+        guard bytes.byteCount >= least else {
+            throw FormatError(.truncated, "the file ends inside the footer")
+        }
+        guard
+            XXH32.hash(bytes.extracting(0..<bytes.byteCount - 4))
+                == bytes.integer(at: bytes.byteCount - 4, as: UInt32.self)
+        else { throw FormatError(.checksum, "the footer's checksum does not match") }
+        guard let frame = SkippableFrame.read(bytes, at: 0), frame.kind == .footer,
+            frame.contentBytes == bytes.byteCount - SkippableFrame.prefixBytes
+        else { throw FormatError(.malformed, "the footer's frame has a wrong size") }
+        let sparseBytes = Int(bytes.integer(at: 72, as: UInt32.self))
+        let idBytes = Int(bytes.integer(at: 76, as: UInt32.self))
+        guard least + sparseBytes + idBytes == bytes.byteCount else {
+            throw FormatError(.malformed, "the footer's parts do not fill it")
+        }
+        coveredThrough = Position(bytes.integer(at: 8))
+        let first = Position(bytes.integer(at: 16))
+        let last = Position(bytes.integer(at: 24))
+        eventCount = bytes.integer(at: 32)
+        let oldest: Int64 = bytes.integer(at: 40)
+        let newest: Int64 = bytes.integer(at: 48)
+        plaintextBytes = bytes.integer(at: 56)
+        isCompacted = bytes.integer(at: 64, as: UInt32.self) & Self.compactedFlag != 0
+        let frameCount = Int(bytes.integer(at: 68, as: UInt32.self))
+        guard frameCount <= sparseBytes, oldest <= newest, first <= last, last <= coveredThrough,
+            (eventCount == 0) == (last == .zero)
+        else { throw FormatError(.malformed, "the footer has impossible values") }
+        lines = eventCount == 0 ? nil : first...last
+        times = eventCount == 0 ? nil : oldest...newest
+        var offset = SkippableFrame.prefixBytes + Self.fixedBytes
+        let sparseEnd = offset + sparseBytes
+        var frames: [FrameEntry] = []
+        frames.reserveCapacity(frameCount)
+        var at: UInt64 = 0
+        var position: UInt64 = 0
+        for _ in 0..<frameCount {
+            at &+= try bytes.varint(at: &offset, end: sparseEnd)
+            position &+= try bytes.varint(at: &offset, end: sparseEnd)
+            guard at <= UInt64(UInt32.max), position <= coveredThrough.rawValue else {
+                throw FormatError(.malformed, "the footer names a frame outside the segment")
+            }
+            frames.append(FrameEntry(offset: Int(at), first: Position(position)))
+        }
+        guard offset == sparseEnd else {
+            throw FormatError(.malformed, "the footer's frame list has a wrong length")
+        }
+        self.frames = frames
+        idIndex = bytes.extracting(sparseEnd..<sparseEnd + idBytes).array
+        digest = bytes.integer(at: sparseEnd + idBytes)
+    }
+}
+
+extension Array<UInt8> {
+    /// Appends an unsigned LEB128 number.
+    fileprivate mutating func append(varint value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
+    }
+}
+
+extension RawSpan {
+    /// Reads an unsigned LEB128 number and moves the offset behind it.
+    fileprivate func varint(at offset: inout Int, end: Int) throws(FormatError) -> UInt64 {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while offset < end, shift < 64 {
+            let byte = byte(at: offset)
+            offset += 1
+            value |= UInt64(byte & 0x7F) << shift
+            if byte & 0x80 == 0 { return value }
+            shift += 7
+        }
+        throw FormatError(.malformed, "the footer has a number without an end")
+    }
+}

@@ -1,0 +1,99 @@
+// The seam between the log and the world: the few operations a log needs of a file system. The
+// POSIX implementation stands beside this file; DaybookTestKit has others. Spec/recovery.md says
+// what each operation must guarantee.
+
+/// What the log needs of a file system.
+///
+/// Paths are absolute or relative to the working directory. No operation follows a symbolic link in
+/// the last component of a path.
+public protocol FileSystem: Sendable {
+    /// Creates a folder that only its owner may enter (0700). Its parent must exist.
+    func createDirectory(_ path: String) throws(FileError)
+    /// The names of all entries of a folder but `.` and `..`, in any order.
+    func list(_ path: String) throws(FileError) -> [String]
+    /// Opens a file. A new one may be read and written by its owner only (0600).
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File
+    /// Renames within one folder, replacing what was there. Durable after `syncDirectory`.
+    func rename(_ path: String, to newPath: String) throws(FileError)
+    /// Removes a file. Durable after `syncDirectory`.
+    func remove(_ path: String) throws(FileError)
+    /// Makes creations, renames and removals in a folder durable.
+    func syncDirectory(_ path: String) throws(FileError)
+}
+
+/// How to open a file.
+public enum OpenMode: Sendable {
+    /// An existing file, to read.
+    case read
+    /// An existing file, to read and write.
+    case readWrite
+    /// A file that must not exist yet, to read and write.
+    case createNew
+    /// A file to read and write that is created if missing.
+    case createIfMissing
+}
+
+/// An open file. Closed when the last reference goes.
+public protocol File: AnyObject, Sendable {
+    /// The file's size in bytes.
+    func size() throws(FileError) -> Int
+    /// What tells this file from its copies on the same device: the inode number.
+    func identity() throws(FileError) -> UInt64
+    /// Reads up to `count` bytes at `offset`; fewer only where the file ends.
+    func read(at offset: Int, count: Int) throws(FileError) -> [UInt8]
+    /// Writes all bytes at `offset`. Durable after `sync`.
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError)
+    /// Makes the file `size` bytes long with room reserved on the medium; the new part reads as
+    /// zeros. Fails with the file unchanged.
+    func allocate(size: Int) throws(FileError)
+    /// Cuts the file to `size` bytes.
+    func truncate(to size: Int) throws(FileError)
+    /// Makes everything written to this file durable, power cuts included (`fdatasync`;
+    /// `F_FULLFSYNC` on Apple systems).
+    func sync() throws(FileError)
+    /// Takes the file's exclusive lock without waiting; held until the file is closed.
+    ///
+    /// - Returns: false if somebody else holds it.
+    func lock() throws(FileError) -> Bool
+}
+
+/// A failed operation of a file system.
+public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of failure it is.
+    public enum Code: String, Sendable {
+        /// There is no such file or folder.
+        case notFound = "not-found"
+        /// The file exists already.
+        case exists
+        /// The device or the quota is full.
+        case noSpace = "no-space"
+        /// The file system or the folder may not be written.
+        case readOnly = "read-only"
+        /// The path leads over a symbolic link.
+        case symbolicLink = "symbolic-link"
+        /// A path component is not a folder, or a folder stands where a file belongs.
+        case wrongKind = "wrong-kind"
+        /// Anything else.
+        case io
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The operation: `open`, `write`, `sync`, …
+    public let operation: String
+    /// The path it was for.
+    public let path: String
+    /// The system's words.
+    public let reason: String
+
+    /// Creates an error.
+    public init(_ code: Code, operation: String, path: String, reason: String) {
+        self.code = code
+        self.operation = operation
+        self.path = path
+        self.reason = reason
+    }
+
+    /// Operation, path and reason in one line.
+    public var description: String { "\(operation) \(path): \(reason)" }
+}

@@ -1,0 +1,232 @@
+// The real file system. All system calls of the log are in this file.
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// The file system of the machine.
+public struct POSIXFileSystem: FileSystem {
+    /// Creates the seam to the machine's file system.
+    public init() {}
+
+    public func createDirectory(_ path: String) throws(FileError) {
+        guard mkdir(path, 0o700) == 0 else { throw FileError(errno: errno, "create", path) }
+    }
+
+    public func list(_ path: String) throws(FileError) -> [String] {
+        guard let directory = opendir(path) else { throw FileError(errno: errno, "list", path) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else { break }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        guard errno == 0 else { throw FileError(errno: errno, "list", path) }
+        return names
+    }
+
+    public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        let flags: Int32 =
+            switch mode {
+            case .read: O_RDONLY
+            case .readWrite: O_RDWR
+            case .createNew: O_RDWR | O_CREAT | O_EXCL
+            case .createIfMissing: O_RDWR | O_CREAT
+            }
+        let descriptor = try retrying("open", path) { () -> Int32 in
+            #if canImport(Darwin)
+                Darwin.open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            #elseif canImport(Musl)
+                Musl.open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            #else
+                Glibc.open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            #endif
+        }
+        let file = POSIXFile(descriptor: descriptor, path: path)
+        // A pipe or a device in a log's folder would make reads wait for ever.
+        guard try file.status("open").st_mode & S_IFMT == S_IFREG else {
+            throw FileError(
+                .wrongKind, operation: "open", path: path, reason: "it is not a regular file")
+        }
+        return file
+    }
+
+    public func rename(_ path: String, to newPath: String) throws(FileError) {
+        #if canImport(Darwin)
+            let result = Darwin.rename(path, newPath)
+        #elseif canImport(Musl)
+            let result = Musl.rename(path, newPath)
+        #else
+            let result = Glibc.rename(path, newPath)
+        #endif
+        guard result == 0 else { throw FileError(errno: errno, "rename", path) }
+    }
+
+    public func remove(_ path: String) throws(FileError) {
+        guard unlink(path) == 0 else { throw FileError(errno: errno, "remove", path) }
+    }
+
+    public func syncDirectory(_ path: String) throws(FileError) {
+        let descriptor = try retrying("sync", path) { () -> Int32 in
+            #if canImport(Darwin)
+                Darwin.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #elseif canImport(Musl)
+                Musl.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #else
+                Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #endif
+        }
+        defer { close(descriptor) }
+        _ = try retrying("sync", path) { fsync(descriptor) }
+    }
+}
+
+/// One open descriptor.
+private final class POSIXFile: File {
+    private let descriptor: Int32
+    private let path: String
+
+    init(descriptor: Int32, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    func status(_ operation: String) throws(FileError) -> stat {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw FileError(errno: errno, operation, path)
+        }
+        return status
+    }
+
+    func size() throws(FileError) -> Int { Int(try status("inspect").st_size) }
+
+    func identity() throws(FileError) -> UInt64 { UInt64(try status("inspect").st_ino) }
+
+    func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
+        var failure: FileError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let rest = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+                let result = pread(descriptor, rest.baseAddress, rest.count, off_t(offset + filled))
+                if result == 0 { return }
+                if result < 0 {
+                    if errno == EINTR { continue }
+                    failure = FileError(errno: errno, "read", path)
+                    return
+                }
+                filled += result
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+        let failure = bytes.withUnsafeBytes { buffer -> FileError? in
+            var written = 0
+            while written < buffer.count {
+                let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
+                let result = pwrite(
+                    descriptor, rest.baseAddress, rest.count, off_t(offset + written))
+                if result < 0 {
+                    if errno == EINTR { continue }
+                    return FileError(errno: errno, "write", path)
+                }
+                written += result
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    func allocate(size: Int) throws(FileError) {
+        let old = try self.size()
+        guard size > old else { return }
+        #if canImport(Darwin)
+            // F_PREALLOCATE is a hint there; the size change is what counts.
+            var store = fstore_t(
+                fst_flags: UInt32(F_ALLOCATEALL), fst_posmode: F_PEOFPOSMODE, fst_offset: 0,
+                fst_length: off_t(size - old), fst_bytesalloc: 0)
+            guard fcntl(descriptor, F_PREALLOCATE, &store) != -1 else {
+                throw FileError(errno: errno, "grow", path)
+            }
+            guard ftruncate(descriptor, off_t(size)) == 0 else {
+                throw FileError(errno: errno, "grow", path)
+            }
+        #else
+            while true {
+                let result = posix_fallocate(descriptor, off_t(old), off_t(size - old))
+                if result == 0 { return }
+                if result == EINTR { continue }
+                // Where it had to write zeros by hand, a part may have been added.
+                _ = ftruncate(descriptor, off_t(old))
+                throw FileError(errno: result, "grow", path)
+            }
+        #endif
+    }
+
+    func truncate(to size: Int) throws(FileError) {
+        _ = try retrying("truncate", path) { ftruncate(descriptor, off_t(size)) }
+    }
+
+    func sync() throws(FileError) {
+        #if canImport(Darwin)
+            _ = try retrying("sync", path) { fcntl(descriptor, F_FULLFSYNC) }
+        #else
+            _ = try retrying("sync", path) { fdatasync(descriptor) }
+        #endif
+    }
+
+    func lock() throws(FileError) -> Bool {
+        while true {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+            switch errno {
+            case EINTR: continue
+            case EWOULDBLOCK: return false
+            default: throw FileError(errno: errno, "lock", path)
+            }
+        }
+    }
+}
+
+private func retrying(
+    _ operation: String, _ path: String, _ call: () -> Int32
+) throws(FileError) -> Int32 {
+    while true {
+        let result = call()
+        if result >= 0 { return result }
+        if errno != EINTR { throw FileError(errno: errno, operation, path) }
+    }
+}
+
+extension FileError {
+    fileprivate init(errno code: Int32, _ operation: String, _ path: String) {
+        let kind: Code =
+            switch code {
+            case ENOENT: .notFound
+            case EEXIST: .exists
+            case ENOSPC, EDQUOT: .noSpace
+            case EROFS, EACCES, EPERM: .readOnly
+            case ELOOP: .symbolicLink
+            case ENOTDIR, EISDIR: .wrongKind
+            default: .io
+            }
+        self.init(
+            kind, operation: operation, path: path,
+            reason: kind == .symbolicLink
+                ? "it is a symbolic link, which a log never follows"
+                : String(cString: strerror(code)))
+    }
+}

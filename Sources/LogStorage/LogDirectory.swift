@@ -1,0 +1,39 @@
+// What lies in a log's folder. Spec/segment.md, SEG-1.
+
+import LogFormat
+
+/// The folder of a log: names only.
+package enum LogDirectory {
+    package static let lock = "lock"
+    package static let checkpoints = "checkpoints"
+    package static let quarantine = "quarantine"
+
+    private static let known: Set<String> = [lock, checkpoints, quarantine]
+
+    /// The names of a log's segments, in order.
+    ///
+    /// - Returns: an empty list for a folder that is empty or holds only what a log begins with.
+    /// - Throws: `noSuchLog` where there is no folder, `notALog` where the folder holds other
+    ///   things and no segment.
+    package static func segments(
+        of path: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> [String] {
+        let names: [String]
+        do throws(FileError) {
+            names = try fileSystem.list(path)
+        } catch {
+            switch error.code {
+            case .notFound: throw LogError(.noSuchLog, path: path, "there is no such folder")
+            case .wrongKind: throw LogError(.notALog, path: path, "it is a file, not a folder")
+            default: throw LogError(error)
+            }
+        }
+        let segments = names.filter { SegmentName.base($0) != nil }.sorted()
+        if segments.isEmpty, let other = names.sorted().first(where: { !known.contains($0) }) {
+            throw LogError(
+                .notALog, path: path,
+                "the folder holds other things (\(other)) and no log. Name an empty or new folder")
+        }
+        return segments
+    }
+}

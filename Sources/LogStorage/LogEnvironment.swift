@@ -1,0 +1,45 @@
+// Everything a log takes from outside, so that nothing reads the real clock, randomness or disk
+// behind a test's back.
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// File system, clock and randomness.
+public struct LogEnvironment: Sendable {
+    /// Where files live.
+    public var fileSystem: any FileSystem
+    /// The time, in milliseconds since 1970.
+    public var now: @Sendable () -> Int64
+    /// 128 random bits.
+    public var random: @Sendable () -> UInt128
+
+    /// Creates an environment.
+    public init(
+        fileSystem: any FileSystem = POSIXFileSystem(),
+        now: @escaping @Sendable () -> Int64 = LogEnvironment.systemTime,
+        random: @escaping @Sendable () -> UInt128 = { .random(in: .min ... .max) }
+    ) {
+        self.fileSystem = fileSystem
+        self.now = now
+        self.random = random
+    }
+
+    /// The machine's clock.
+    public static func systemTime() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// A random UUID of version 4 (RFC 9562).
+    package func randomUUID() -> UInt128 {
+        let mask: UInt128 = 0xF000 << 64 | 0xC000 << 48
+        let version: UInt128 = 0x4000 << 64 | 0x8000 << 48
+        return random() & ~mask | version
+    }
+}

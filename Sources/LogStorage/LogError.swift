@@ -1,0 +1,102 @@
+// The one error type of the storage layer: what, where, why, and what to do.
+
+import LogFormat
+
+/// A failure of a log, with its place.
+public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of failure it is. The raw value is stable and machine-readable.
+    public enum Code: String, Sendable, CaseIterable {
+        /// There is no log at the path.
+        case noSuchLog = "no-such-log"
+        /// The folder holds other things than a log.
+        case notALog = "not-a-log"
+        /// The log was written by a newer version.
+        case newerVersion = "newer-version"
+        /// The log uses a feature this version does not know.
+        case unknownFeature = "unknown-feature"
+        /// Synced bytes are damaged or missing. Nothing was cut.
+        case corrupt
+        /// Another writer has the log.
+        case locked
+        /// The log belongs to another account.
+        case wrongAccount = "wrong-account"
+        /// The folder or file may not be written.
+        case readOnly = "read-only"
+        /// The device is full. Nothing was changed; reading goes on.
+        case diskFull = "disk-full"
+        /// The system failed an operation.
+        case io
+        /// A write or sync failed in this session, so what is on the disk is not known. Open the
+        /// log again to find out.
+        case indeterminate
+        /// More than a commit, a line or an account name may have.
+        case tooLarge = "too-large"
+        /// The log was closed.
+        case closed
+    }
+
+    /// The kind of failure.
+    public var code: Code
+    /// The file or folder.
+    public var path: String
+    /// Byte offset in the file, where there is one.
+    public var offset: Int?
+    /// The positions concerned, where they are known.
+    public var positions: ClosedRange<Position>?
+    /// What happened, in words, with what to do where that is not plain.
+    public var detail: String
+
+    /// Creates an error.
+    public init(
+        _ code: Code, path: String, offset: Int? = nil, positions: ClosedRange<Position>? = nil,
+        _ detail: String
+    ) {
+        self.code = code
+        self.path = path
+        self.offset = offset
+        self.positions = positions
+        self.detail = detail
+    }
+
+    /// Wraps a failed file operation.
+    package init(_ error: FileError) {
+        let code: Code =
+            switch error.code {
+            case .notFound: .noSuchLog
+            case .noSpace: .diskFull
+            case .readOnly: .readOnly
+            case .exists, .symbolicLink, .wrongKind, .io: .io
+            }
+        self.init(code, path: error.path, "\(error.operation): \(error.reason)")
+    }
+
+    /// Wraps a format error found in a file.
+    package init(_ error: FormatError, path: String, offset: Int?) {
+        let code: Code =
+            switch error.code {
+            case .newerVersion: .newerVersion
+            case .unknownFeature: .unknownFeature
+            case .foreign: .notALog
+            default: .corrupt
+            }
+        self.init(code, path: path, offset: offset, error.detail)
+    }
+
+    /// Path, place and detail in one line.
+    public var description: String {
+        var text = path
+        if let offset { text += ", byte \(offset)" }
+        if let positions {
+            text +=
+                positions.count == 1
+                ? ", position \(positions.lowerBound)"
+                : ", positions \(positions.lowerBound)–\(positions.upperBound)"
+        }
+        return text + ": " + detail
+    }
+}
+
+/// Runs a file operation, with its failure as a `LogError`.
+func storage<T>(_ body: () throws(FileError) -> T) throws(LogError) -> T {
+    do { return try body() } catch { throw LogError(error) }
+}

@@ -1,0 +1,294 @@
+// What opening finds at the end of the last segment, and what follows from it. The rows below are
+// the decision table of Spec/recovery.md under the same labels. Judging (`judge`) reads only;
+// mending (`mend`) is done by the one writer, and can be interrupted anywhere and begun again.
+
+import LogFormat
+
+/// What recovery did when a log was opened.
+public struct RecoveryReport: Hashable, Sendable {
+    /// The torn tail that was cut, if there was one.
+    public var tornTail: TornTail?
+    /// Whether the last session ended without closing the log.
+    public var wasUnclean = false
+    /// Whether a segment that had only begun to exist was removed.
+    public var removedUnfinishedSegment = false
+
+    /// Creates an empty report.
+    public init() {}
+}
+
+/// Bytes behind the last whole commit that nothing proves to have been synced.
+public struct TornTail: Hashable, Sendable {
+    /// The segment file.
+    public var segment: String
+    /// Where the bytes begin.
+    public var offset: Int
+    /// How many there are, up to the last that is not zero.
+    public var byteCount: Int
+    /// What was wrong with them.
+    public var reason: String
+    /// Where they were put, or nil if nobody has cut them yet.
+    public var quarantinedAs: String?
+}
+
+/// The state of the last segment.
+package enum LastSegment {
+    /// R1: it has no valid header and nothing behind it: it had only begun to exist.
+    case unfinished
+    /// R2: it ends with a footer.
+    case sealed(SegmentFooter, footerAt: Int, end: Int)
+    /// R3: it ends with a close mark.
+    case closed(LiveSegment)
+    /// R4: it ends as a running or killed writer leaves it.
+    case live(LiveSegment)
+    /// R5: bytes that nothing proves to have been synced follow the last whole commit.
+    case torn(LiveSegment, TornTail)
+}
+
+/// A last segment that can be appended to.
+package struct LiveSegment {
+    package var header: SegmentHeader
+    package var file: any File
+    package var contents: SegmentContents
+    /// Where the last commit ends.
+    package var dataEnd: Int
+    /// Where the last commit begins: what has to be written again after a failed sync.
+    package var lastCommit: Int
+    /// Plaintext of the last frame if it takes further blocks.
+    package var openFrame: [UInt8]?
+    package var fileBytes: Int
+
+    package var boundary: Int {
+        openFrame == nil ? dataEnd : dataEnd + FrameHeader.endMarkBytes
+    }
+}
+
+/// Judging and mending of the last segment.
+package struct Recovery {
+    package let directory: String
+    package let fileSystem: any FileSystem
+
+    package init(directory: String, fileSystem: any FileSystem) {
+        self.directory = directory
+        self.fileSystem = fileSystem
+    }
+
+    // MARK: Judging
+
+    /// Reads the last segment and says what it is. Changes nothing.
+    ///
+    /// - Parameter line: called with every intact line, in order.
+    /// - Throws: `corrupt` (R6) where synced bytes are damaged, and what the header says.
+    package func judge(
+        _ name: String, file: any File,
+        line: (LinePrefix, RawSpan) throws(LogError) -> Void = { _, _ in }
+    ) throws(LogError) -> LastSegment {
+        let path = directory + "/" + name
+        let size = try storage { () throws(FileError) in try file.size() }
+        guard size <= FormatLimit.segmentBytesMax else {
+            throw LogError(
+                .corrupt, path: path, "the file has \(size) bytes, more than any segment")
+        }
+        let header: SegmentHeader
+        do {
+            let bytes = try storage { () throws(FileError) in
+                try file.read(at: 0, count: SegmentHeader.encodedBytes)
+            }
+            header = try SegmentHeader(bytes.span.bytes)
+        } catch let error as FormatError {
+            let written = SegmentHeader.encodedBytes + SkippableFrame.prefixBytes
+            if error.code != .newerVersion, error.code != .unknownFeature,
+                try lastNonZero(file, from: written, size: size) == nil
+            {
+                return .unfinished
+            }
+            throw LogError(error, path: path, offset: 0)
+        } catch let error as LogError {
+            throw error
+        } catch {
+            throw LogError(.io, path: path, "\(error)")
+        }
+        guard header.base == SegmentName.base(name) else {
+            throw LogError(
+                .corrupt, path: path, offset: 48,
+                "the header says that the segment begins at position \(header.base)")
+        }
+        var live = LiveSegment(
+            header: header, file: file, contents: SegmentContents(base: header.base),
+            dataEnd: SegmentHeader.encodedBytes, lastCommit: SegmentHeader.encodedBytes,
+            openFrame: nil, fileBytes: size)
+        let footer = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
+        var scanner = SegmentScanner(
+            file, expecting: header.base, allowsHoles: footer?.footer.isCompacted ?? false)
+        while true {
+            let step = try storage { () throws(FileError) in try scanner.next() }
+            switch step {
+            case .commit(let commit):
+                if commit.beginsFrame { live.contents.begin(frameAt: commit.frameOffset) }
+                for scanned in commit.lines {
+                    let bytes = scanner.plaintext.span.bytes.extracting(scanned.range)
+                    live.contents.add(scanned.prefix, line: bytes)
+                    try line(scanned.prefix, bytes)
+                }
+                live.lastCommit = commit.offset
+                live.dataEnd = commit.end
+                live.openFrame = commit.isBig ? nil : []
+                continue
+            case .tail, .damage: break
+            }
+            if live.openFrame != nil {
+                live.openFrame = Array(scanner.plaintext[..<scanner.plaintextBytes])
+            }
+            return try judge(step, live, path: path)
+        }
+    }
+
+    private func judge(
+        _ step: ScanStep, _ found: LiveSegment, path: String
+    ) throws(LogError) -> LastSegment {
+        let live = found
+        switch step {
+        case .commit: preconditionFailure("a commit is not an end")
+        case .tail(.footer(let footer, let bytes), let offset):
+            try noBytes(live, from: offset + bytes, after: "the footer", path)
+            return .sealed(footer, footerAt: offset, end: offset + bytes)
+        case .tail(.closeMark(let mark), let offset):
+            try noBytes(live, from: offset + CloseMark.encodedBytes, after: "the close mark", path)
+            guard mark.last.next == live.contents.next else {
+                throw LogError(
+                    .corrupt, path: path, offset: offset,
+                    "the close mark names position \(mark.last) as the last")
+            }
+            return .closed(live)
+        case .tail(.none, _):
+            return .live(live)
+        case .tail(.trailer, let offset):
+            let rest = offset + SkippableFrame.prefixBytes
+            guard let last = try lastNonZero(live.file, from: rest, size: live.fileBytes) else {
+                return .live(live)
+            }
+            let error = FormatError(.malformed, "the room behind the trailer is not empty")
+            return try judge(
+                ScanDamage(context: .frame, offset: rest, error: error), last, live, path)
+        case .damage(let damage):
+            guard
+                let last = try lastNonZero(live.file, from: live.dataEnd, size: live.fileBytes)
+            else { return .live(live) }
+            return try judge(damage, last, live, path)
+        }
+    }
+
+    /// R5 or R6: are there synced bytes behind the damage?
+    private func judge(
+        _ damage: ScanDamage, _ last: Int, _ live: LiveSegment, _ path: String
+    ) throws(LogError) -> LastSegment {
+        let rest = try storage { () throws(FileError) in
+            try live.file.read(at: damage.offset, count: last + 1 - damage.offset)
+        }
+        if let proof = SyncProof.find(rest.span.bytes, damage.context) {
+            throw LogError(
+                .corrupt, path: path, offset: damage.offset,
+                positions: live.contents.next...live.contents.next,
+                damage.error.detail
+                    + " (\(proof.what) at byte \(damage.offset + proof.offset) proves that it had "
+                    + "been synced). Nothing was changed; positions from \(live.contents.next) on "
+                    + "are affected")
+        }
+        let tail = TornTail(
+            segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
+            reason: damage.error.detail)
+        return .torn(live, tail)
+    }
+
+    private func noBytes(
+        _ live: LiveSegment, from offset: Int, after what: String, _ path: String
+    ) throws(LogError) {
+        guard let last = try lastNonZero(live.file, from: offset, size: live.fileBytes) else {
+            return
+        }
+        throw LogError(.corrupt, path: path, offset: last, "there are bytes behind \(what)")
+    }
+
+    /// The offset of the last byte from an offset on that is not zero.
+    private func lastNonZero(
+        _ file: any File, from offset: Int, size: Int
+    ) throws(LogError) -> Int? {
+        var end = size
+        while end > offset {
+            let start = max(offset, end - 256 * 1024)
+            let bytes = try storage { () throws(FileError) in
+                try file.read(at: start, count: end - start)
+            }
+            if let index = bytes.lastIndex(where: { $0 != 0 }) { return start + index }
+            end = start
+        }
+        return nil
+    }
+
+    // MARK: Mending
+
+    /// Puts a segment that can be appended to in order and syncs it, so that what follows stands on
+    /// ground that is known to be on the medium. A failed sync may have left pages that only look
+    /// clean; therefore the last commit is written again with the same bytes.
+    package func mend(
+        _ live: LiveSegment, tornTail: TornTail?
+    ) throws(LogError) -> (live: LiveSegment, tornTail: TornTail?) {
+        var live = live
+        var report = tornTail
+        if let tornTail {
+            report?.quarantinedAs = try quarantine(tornTail, live)
+            try storage { () throws(FileError) in
+                try live.file.truncate(to: live.dataEnd)
+                try live.file.sync()
+            }
+        }
+        // A tail without end mark or trailer gets both; a sound one is written as it was.
+        let start = live.lastCommit == live.dataEnd ? 0 : live.lastCommit
+        var bytes = try storage { () throws(FileError) in
+            try live.file.read(at: start, count: live.dataEnd - start)
+        }
+        if live.openFrame != nil { bytes.append(littleEndian: UInt32(0)) }
+        let end = start + bytes.count + SkippableFrame.prefixBytes
+        let size = max(tornTail == nil ? live.fileBytes : 0, end)
+        SkippableFrame.trailer.appendPrefix(contentBytes: size - end, to: &bytes)
+        let written = bytes
+        try storage { () throws(FileError) in
+            try live.file.write(written, at: start)
+            try live.file.sync()
+            try fileSystem.syncDirectory(directory)
+        }
+        live.fileBytes = size
+        return (live, report)
+    }
+
+    /// Copies a torn tail to `quarantine/`; durable on return.
+    private func quarantine(_ tail: TornTail, _ live: LiveSegment) throws(LogError) -> String {
+        let folder = directory + "/quarantine"
+        let bytes = try storage { () throws(FileError) in
+            try live.file.read(at: tail.offset, count: tail.byteCount)
+        }
+        do throws(FileError) {
+            try fileSystem.createDirectory(folder)
+        } catch where error.code == .exists {
+        } catch {
+            throw LogError(error)
+        }
+        return try storage { () throws(FileError) in
+            try fileSystem.syncDirectory(directory)
+            let stem = "\(SegmentName.of(live.header.base)).\(tail.offset)"
+            var number = 0
+            while true {
+                let name = number == 0 ? "\(stem).torn" : "\(stem).\(number).torn"
+                do throws(FileError) {
+                    let file = try fileSystem.open(folder + "/" + name, .createNew)
+                    try file.write(bytes, at: 0)
+                    try file.sync()
+                    try fileSystem.syncDirectory(folder)
+                    return folder + "/" + name
+                } catch where error.code == .exists {
+                    number += 1
+                }
+            }
+        }
+    }
+}

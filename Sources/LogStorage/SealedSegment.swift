@@ -1,0 +1,69 @@
+// A segment that is never appended to again: opened by its header and footer, looked into by frame.
+
+import LogFormat
+
+/// A sealed segment.
+package struct SealedSegment: Sendable {
+    package let path: String
+    package let file: any File
+    package let header: SegmentHeader
+    package let footer: SegmentFooter
+    /// Where the footer begins.
+    package let footerAt: Int
+    private let idIndex: IDIndex
+
+    /// Opens a segment that must be sealed.
+    ///
+    /// - Throws: `corrupt` where header or footer is not right.
+    package init(
+        _ name: String, in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) {
+        let path = directory + "/" + name
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+        let bytes = try storage { () throws(FileError) in
+            try file.read(at: 0, count: SegmentHeader.encodedBytes)
+        }
+        let header: SegmentHeader
+        do throws(FormatError) {
+            header = try SegmentHeader(bytes.span.bytes)
+        } catch { throw LogError(error, path: path, offset: 0) }
+        guard header.base == SegmentName.base(name) else {
+            throw LogError(
+                .corrupt, path: path, offset: 48,
+                "the header says that the segment begins at position \(header.base)")
+        }
+        let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
+        guard let found else {
+            throw LogError(
+                .corrupt, path: path, positions: header.base...header.base,
+                "the segment is followed by others and yet has no valid footer. Nothing was "
+                    + "changed; `logtool verify` says what is intact")
+        }
+        try self.init(
+            path: path, file: file, header: header, footer: found.footer, footerAt: found.start)
+    }
+
+    package init(
+        path: String, file: any File, header: SegmentHeader, footer: SegmentFooter, footerAt: Int
+    ) throws(LogError) {
+        self.path = path
+        self.file = file
+        self.header = header
+        self.footer = footer
+        self.footerAt = footerAt
+        do throws(FormatError) {
+            idIndex = try IDIndex(footer.idIndex)
+        } catch { throw LogError(error, path: path, offset: footerAt) }
+    }
+
+    /// The frames that may hold an event with this id. O(log n).
+    package func candidateFrames(id: UInt128) throws(LogError) -> [FrameEntry] {
+        do throws(FormatError) {
+            let numbers = try idIndex.frames(hash: idIndex.hash(id))
+            guard numbers.allSatisfy({ footer.frames.indices.contains($0) }) else {
+                throw FormatError(.malformed, "the id index names a frame that does not exist")
+            }
+            return numbers.map { footer.frames[$0] }
+        } catch { throw LogError(error, path: path, offset: footerAt) }
+    }
+}

@@ -1,0 +1,68 @@
+// What a segment holds, gathered commit by commit: by recovery while it reads, by the log while it
+// writes. Sealing turns it into the footer. Spec/segment.md, SEG-5.
+
+import LogFormat
+
+/// Counts, frames and ids of one segment.
+package struct SegmentContents: Sendable {
+    package let base: Position
+    package private(set) var frames: [FrameEntry] = []
+    package private(set) var lines: ClosedRange<Position>?
+    package private(set) var eventCount = 0
+    package private(set) var times: ClosedRange<Int64>?
+    package private(set) var plaintextBytes = 0
+    /// Every id with its position.
+    package private(set) var positions: [UInt128: Position] = [:]
+
+    package init(base: Position) { self.base = base }
+
+    /// The position after the last line.
+    package var next: Position { lines?.upperBound.next ?? base }
+
+    /// Takes in a frame's beginning; its first line follows.
+    package mutating func begin(frameAt offset: Int) {
+        frames.append(FrameEntry(offset: offset, first: next))
+    }
+
+    /// Takes in a line.
+    package mutating func add(_ prefix: LinePrefix, line: RawSpan) {
+        positions[prefix.id] = prefix.position
+        lines = (lines?.lowerBound ?? prefix.position)...prefix.position
+        eventCount += 1
+        plaintextBytes += line.byteCount + 1
+        if let time = LinePrefix.time(of: line) {
+            times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
+        }
+    }
+
+    /// The number of the frame that holds a position.
+    package func frame(of position: Position) -> Int {
+        frames.frame(of: position)
+    }
+
+    /// The footer that seals this segment.
+    package func footer(seed: UInt32, digest: UInt64) -> SegmentFooter {
+        let entries = positions.map {
+            IDIndexEntry(hash: IDIndex.hash($0.key, seed: seed), frame: frame(of: $0.value))
+        }
+        return SegmentFooter(
+            coveredThrough: lines?.upperBound ?? Position(base.rawValue - 1), lines: lines,
+            eventCount: UInt64(eventCount), times: times,
+            plaintextBytes: UInt64(plaintextBytes), isCompacted: false, frames: frames,
+            idIndex: IDIndex.encode(entries, frameCount: frames.count, seed: seed),
+            digest: digest)
+    }
+}
+
+extension Array<FrameEntry> {
+    /// The index of the last frame that begins at or before a position. O(log n).
+    package func frame(of position: Position) -> Int {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle].first <= position { low = middle + 1 } else { high = middle }
+        }
+        return Swift.max(0, low - 1)
+    }
+}

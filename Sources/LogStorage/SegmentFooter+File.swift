@@ -1,0 +1,34 @@
+// Finding a footer from the end of its file, and checking the file against it.
+
+import LogFormat
+
+extension SegmentFooter {
+    /// The footer at the end of a file and where it begins, or nil where there is no valid one.
+    package static func read(
+        atEndOf file: any File
+    ) throws(FileError) -> (footer: SegmentFooter, start: Int)? {
+        let size = try file.size()
+        let guess = min(size, 64 * 1024)
+        var bytes = try file.read(at: size - guess, count: guess)
+        guard let length = length(atEnd: bytes.span.bytes), length <= size else { return nil }
+        if length > bytes.count { bytes = try file.read(at: size - length, count: length) }
+        guard bytes.count >= length,
+            let footer = try? SegmentFooter(
+                bytes.span.bytes.extracting(bytes.count - length..<bytes.count))
+        else { return nil }
+        return (footer, size - length)
+    }
+
+    /// XXH64 of a file's bytes before an offset.
+    package static func digest(of file: any File, through end: Int) throws(FileError) -> UInt64 {
+        var hash = XXH64()
+        var offset = 0
+        while offset < end {
+            let bytes = try file.read(at: offset, count: min(256 * 1024, end - offset))
+            guard !bytes.isEmpty else { break }
+            hash.update(bytes.span.bytes)
+            offset += bytes.count
+        }
+        return hash.value()
+    }
+}

@@ -1,0 +1,205 @@
+// Appends commits to the live segment. Comes after the lines of a commit were put together, before
+// the disk. A commit is one write: its bytes, an end mark, and a trailer that makes the stock tool
+// step over the preallocated rest. Spec/segment.md, SEG-3 and SEG-4.
+
+import LogFormat
+
+/// The live segment's writing end.
+///
+/// After any method throws anything but `diskFull`, the writer must not be used again.
+struct SegmentWriter: ~Copyable {
+    let path: String
+    let base: Position
+    private let file: any File
+    private var compressor = BlockCompressor()
+
+    /// Whether a running frame takes further blocks.
+    private var frameIsOpen: Bool
+    /// Where the last commit ends. An open frame's end mark stands here.
+    private(set) var dataEnd: Int
+    /// The file's size: what is behind the data is room.
+    private var fileBytes: Int
+    /// Whether a close mark stands where the trailer belongs.
+    private var hasCloseMark: Bool
+
+    private static let growthBytesMin = 64 * 1024
+    private static let growthBytesMax = 1024 * 1024
+    /// End mark and trailer, which follow every commit.
+    private static let closingBytes = FrameHeader.endMarkBytes + SkippableFrame.prefixBytes
+
+    /// Creates a segment file; durable, folder entry included, on return.
+    static func create(
+        _ header: SegmentHeader, in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> SegmentWriter {
+        let path = directory + "/" + SegmentName.of(header.base)
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .createNew) }
+        do throws(FileError) {
+            try file.allocate(size: growthBytesMin)
+            var bytes = header.encoded()
+            SkippableFrame.trailer.appendPrefix(
+                contentBytes: growthBytesMin - bytes.count - SkippableFrame.prefixBytes, to: &bytes)
+            try file.write(bytes, at: 0)
+            try file.sync()
+            try fileSystem.syncDirectory(directory)
+        } catch {
+            try? fileSystem.remove(path)
+            throw LogError(error)
+        }
+        return SegmentWriter(
+            path: path, base: header.base, file: file, dataEnd: SegmentHeader.encodedBytes,
+            fileBytes: growthBytesMin, openFrame: nil, hasCloseMark: false)
+    }
+
+    /// Goes on with a segment that recovery has put in order. `openFrame` is the plaintext of the
+    /// last frame if it takes further blocks.
+    init(
+        path: String, base: Position, file: any File, dataEnd: Int, fileBytes: Int,
+        openFrame: [UInt8]?, hasCloseMark: Bool
+    ) {
+        self.path = path
+        self.base = base
+        self.file = file
+        self.dataEnd = dataEnd
+        self.fileBytes = fileBytes
+        self.hasCloseMark = hasCloseMark
+        frameIsOpen = openFrame != nil
+        if let openFrame { compressor.load(framePlaintext: openFrame.span.bytes) }
+    }
+
+    /// Whether the segment has reached its size and should be sealed.
+    var isFull: Bool { dataEnd >= FormatLimit.segmentBytesTarget }
+
+    /// Where the next frame, or what ends the segment, goes.
+    private var boundary: Int { frameIsOpen ? dataEnd + FrameHeader.endMarkBytes : dataEnd }
+
+    /// The file, for reading back what was committed.
+    func reading() -> (file: any File, path: String) { (file, path) }
+
+    /// Writes one commit and syncs it.
+    ///
+    /// - Returns: the offset of the frame if the commit began one.
+    /// - Throws: `diskFull` with nothing changed; anything else leaves the disk indeterminate.
+    mutating func commit(_ plaintext: [UInt8]) throws(LogError) -> Int? {
+        try takeBackCloseMark()
+        let isBig = plaintext.count > FormatLimit.blockPlaintextBytesMax
+        let continues =
+            frameIsOpen && !isBig
+            && compressor.plaintextBytes < FormatLimit.framePlaintextBytesTarget
+        let start = continues ? dataEnd : boundary
+        let most =
+            isBig
+            ? BigCommit.encodedBytesMax(plaintextBytes: plaintext.count)
+            : FrameHeader.runningBytes + BlockHeader.overheadBytes + plaintext.count
+        try reserve(start + most + Self.closingBytes)
+
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(most + Self.closingBytes)
+        if isBig {
+            BigCommit.append(plaintext.span.bytes, to: &bytes)
+        } else {
+            if !continues {
+                FrameHeader(contentBytes: nil).append(to: &bytes)
+                compressor.reset()
+            }
+            compressor.append(block: plaintext.span.bytes, to: &bytes)
+        }
+        let committed = bytes.count
+        bytes.append(littleEndian: UInt32(0))
+        if isBig {
+            // A big commit is over: its end mark belongs to it.
+            frameIsOpen = false
+            dataEnd = start + bytes.count
+        } else {
+            frameIsOpen = true
+            dataEnd = start + committed
+        }
+        appendTrailer(to: &bytes, at: start + bytes.count)
+        try write(bytes, at: start)
+        return continues ? nil : start
+    }
+
+    /// Ends the segment with a footer; durable on return.
+    mutating func seal(_ footer: (_ digest: UInt64) -> SegmentFooter) throws(LogError) -> Int {
+        try takeBackCloseMark()
+        let start = boundary
+        let bytes = footer(try digest(through: start)).encoded()
+        try reserve(start + bytes.count)
+        try storage { () throws(FileError) in
+            try file.write(bytes, at: start)
+            try file.truncate(to: start + bytes.count)
+            try file.sync()
+        }
+        return start + bytes.count
+    }
+
+    /// Cuts the room off and leaves a close mark; durable on return.
+    mutating func close(last: Position) throws(LogError) {
+        guard !hasCloseMark else { return }
+        let mark = CloseMark(last: last).encoded()
+        do {
+            try reserve(boundary + mark.count)
+        } catch where error.code == .diskFull {
+            return  // Without room for the mark, the log stays as a kill would leave it: sound.
+        }
+        let start = boundary
+        try storage { () throws(FileError) in
+            try file.write(mark, at: start)
+            try file.truncate(to: start + mark.count)
+            try file.sync()
+        }
+        hasCloseMark = true
+        fileBytes = start + mark.count
+    }
+
+    /// Replaces a close mark by a trailer, synced before anything is written behind it: a mark in
+    /// front of later bytes would vouch for them.
+    private mutating func takeBackCloseMark() throws(LogError) {
+        guard hasCloseMark else { return }
+        var bytes: [UInt8] = []
+        appendTrailer(to: &bytes, at: boundary)
+        bytes.append(contentsOf: repeatElement(0, count: fileBytes - boundary - bytes.count))
+        try write(bytes, at: boundary)
+        hasCloseMark = false
+    }
+
+    /// Grows the file so that it reaches `end`. The trailer is lengthened first: a stock tool that
+    /// looks in between steps over the end of the file, which it takes for granted.
+    private mutating func reserve(_ end: Int) throws(LogError) {
+        guard end > fileBytes else { return }
+        let step = min(max(fileBytes / 4, Self.growthBytesMin), Self.growthBytesMax)
+        let size = (max(end, fileBytes + step) + 4_095) / 4_096 * 4_096
+        let before = fileBytes
+        try writeTrailer(fileBytes: size)
+        do throws(FileError) {
+            try file.allocate(size: size)
+        } catch {
+            try writeTrailer(fileBytes: before)
+            throw LogError(error)
+        }
+    }
+
+    private mutating func writeTrailer(fileBytes size: Int) throws(LogError) {
+        fileBytes = size
+        var bytes: [UInt8] = []
+        appendTrailer(to: &bytes, at: boundary)
+        let start = boundary
+        try storage { () throws(FileError) in try file.write(bytes, at: start) }
+    }
+
+    private func appendTrailer(to bytes: inout [UInt8], at offset: Int) {
+        SkippableFrame.trailer.appendPrefix(
+            contentBytes: fileBytes - offset - SkippableFrame.prefixBytes, to: &bytes)
+    }
+
+    private func write(_ bytes: [UInt8], at offset: Int) throws(LogError) {
+        try storage { () throws(FileError) in
+            try file.write(bytes, at: offset)
+            try file.sync()
+        }
+    }
+
+    /// XXH64 of the file's bytes before an offset, read back from the file.
+    private func digest(through end: Int) throws(LogError) -> UInt64 {
+        try storage { () throws(FileError) in try SegmentFooter.digest(of: file, through: end) }
+    }
+}

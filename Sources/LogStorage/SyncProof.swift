@@ -1,0 +1,72 @@
+// Torn or damaged? A writer never writes while an earlier commit is unsynced, so whatever stands
+// behind a bad place and came with a later write proves that the bad place had been synced.
+// Spec/recovery.md, REC-3, explains which finding proves what.
+
+import LogFormat
+
+/// Evidence that bytes before it had been synced.
+struct SyncProof: Equatable {
+    /// What it is, in words.
+    var what: String
+    /// Where it is, counted from the bad place.
+    var offset: Int
+
+    /// Looks for evidence in the bytes from a bad place on. O(n), but for the rare lookalikes.
+    static func find(_ bytes: RawSpan, _ context: ScanDamage.Context) -> SyncProof? {
+        if context == .frame, let proof = runningFrame(bytes) { return proof }
+        var offset = 1
+        while offset < bytes.byteCount {
+            if let what = evidence(bytes, at: offset, blocksCount: context == .block) {
+                return SyncProof(what: what, offset: offset)
+            }
+            offset += 1
+        }
+        return nil
+    }
+
+    /// A frame whose header is damaged but behind which at least two good blocks follow each other
+    /// as in a running frame: each was a commit of its own, so the first had been synced.
+    private static func runningFrame(_ bytes: RawSpan) -> SyncProof? {
+        guard let first = block(bytes, at: FrameHeader.runningBytes),
+            block(bytes, at: first.end) != nil
+        else { return nil }
+        return SyncProof(what: "a later block", offset: first.end)
+    }
+
+    private static func evidence(_ bytes: RawSpan, at offset: Int, blocksCount: Bool) -> String? {
+        guard offset <= bytes.byteCount - 4 else { return nil }
+        let word: UInt32 = bytes.integer(at: offset)
+        switch word {
+        case 0: return nil
+        case FrameHeader.magic:
+            guard let header = try? FrameHeader(bytes, at: offset),
+                block(bytes, at: offset + header.encodedBytes) != nil
+            else { return nil }
+            return "a later frame"
+        case SkippableFrame.closeMark.rawValue:
+            return CloseMark(bytes, at: offset) == nil ? nil : "a close mark"
+        case SkippableFrame.footer.rawValue:
+            guard let frame = SkippableFrame.read(bytes, at: offset) else { return nil }
+            let end = offset + SkippableFrame.prefixBytes + frame.contentBytes
+            guard end <= bytes.byteCount,
+                (try? SegmentFooter(bytes.extracting(offset..<end))) != nil
+            else { return nil }
+            return "a footer"
+        default:
+            guard blocksCount, block(bytes, at: offset) != nil else { return nil }
+            return "a later block"
+        }
+    }
+
+    /// The block at an offset if its checksum is right.
+    private static func block(_ bytes: RawSpan, at offset: Int) -> (end: Int, dataBytes: Int)? {
+        guard offset <= bytes.byteCount - 4,
+            let header = try? BlockHeader.read(bytes.integer(at: offset)),
+            offset + header.blockBytes <= bytes.byteCount
+        else { return nil }
+        let data = bytes.extracting(offset + 4..<offset + 4 + header.dataBytes)
+        let checksum: UInt32 = bytes.integer(at: offset + 4 + header.dataBytes)
+        guard XXH32.hash(data) == checksum else { return nil }
+        return (offset + header.blockBytes, header.dataBytes)
+    }
+}

@@ -1,0 +1,60 @@
+// One writer at a time, and one incarnation a device: the lock file is both the lock and the
+// device-local marker. Its content names the incarnation and the file's own inode, so a copied or
+// restored folder does not recognise it and gets a new incarnation. Spec/line.md, LINE-4.
+
+import LogFormat
+
+/// The held lock of a log and the incarnation it vouches for.
+struct WriterLock {
+    private let file: any File
+    /// Under which name this log writes.
+    let incarnation: UInt128
+
+    private static let lengthMax = 128
+
+    init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
+        let path = directory + "/" + LogDirectory.lock
+        file = try storage { () throws(FileError) in
+            try environment.fileSystem.open(path, .createIfMissing)
+        }
+        guard try storage({ [file] () throws(FileError) in try file.lock() }) else {
+            throw LogError(
+                .locked, path: directory,
+                "another writer has the log open. Close it there, or wait until it has finished")
+        }
+        let identity = try storage { [file] () throws(FileError) in try file.identity() }
+        let marker = try storage { [file] () throws(FileError) in
+            try file.read(at: 0, count: Self.lengthMax)
+        }
+        if let known = Self.incarnation(in: marker, identity: identity) {
+            incarnation = known
+            return
+        }
+        let minted = environment.randomUUID()
+        incarnation = minted
+        try storage { [file] () throws(FileError) in
+            try file.truncate(to: 0)
+            try file.write(Self.marker(minted, identity: identity), at: 0)
+            try file.sync()
+            try environment.fileSystem.syncDirectory(directory)
+        }
+    }
+
+    /// `<uuid> <inode, 20 digits>` and a newline.
+    private static func marker(_ incarnation: UInt128, identity: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        LineText.append(uuid: incarnation, to: &bytes)
+        bytes.append(UInt8(ascii: " "))
+        LineText.append(number: identity, to: &bytes)
+        bytes.append(UInt8(ascii: "\n"))
+        return bytes
+    }
+
+    private static func incarnation(in marker: [UInt8], identity: UInt64) -> UInt128? {
+        guard
+            let uuid = LineText.uuid(marker.span.bytes, at: 0, acceptUppercase: false),
+            marker == Self.marker(uuid, identity: identity)
+        else { return nil }
+        return uuid
+    }
+}
