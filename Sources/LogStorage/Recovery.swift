@@ -77,12 +77,26 @@ package struct Recovery {
 
     /// Reads the last segment and says what it is. Changes nothing.
     ///
-    /// - Parameter line: called with every intact line, in order.
     /// - Throws: `corrupt` (R6) where synced bytes are damaged, and what the header says.
+    package func judge(_ name: String, file: any File) throws(LogError) -> LastSegment {
+        do {
+            return try judge(name, file: file) { _, _ in }
+        } catch let error as LogError {
+            throw error
+        } catch {
+            throw LogError(.io, path: directory + "/" + name, "\(error)")
+        }
+    }
+
+    /// Reads the last segment, line by line, and says what it is. Changes nothing.
+    ///
+    /// - Parameter line: called with every intact line, in order.
+    /// - Throws: `corrupt` (R6) where synced bytes are damaged, what the header says, and whatever
+    ///   `line` throws.
     package func judge(
         _ name: String, file: any File,
-        line: (LinePrefix, RawSpan) throws(LogError) -> Void = { _, _ in }
-    ) throws(LogError) -> LastSegment {
+        line: (LinePrefix, RawSpan) throws -> Void
+    ) throws -> LastSegment {
         let path = directory + "/" + name
         let size = try storage { () throws(FileError) in try file.size() }
         guard size <= FormatLimit.segmentBytesMax else {
