@@ -1,0 +1,158 @@
+// One thing that happened: a CloudEvents 1.0 event, as an app hands it in (EventDraft) and as the
+// log holds it (Event). Spec/line.md.
+
+import Foundation
+import LogFormat
+
+/// An event that has not been recorded yet: everything but its place.
+public struct EventDraft: Hashable, Sendable {
+    /// The event's identity, and the key under which it is recorded and shipped once.
+    public var id: UUID
+    /// What happened, in reverse-DNS or dotted style: `daybook.note.added`.
+    public var type: String
+    /// What it happened to.
+    public var subject: String?
+    /// The events of one lane keep their order when shipped. Nil: as the type says, else the
+    /// subject.
+    public var lane: String?
+    /// When it happened. Nil: when it is recorded.
+    public var time: Timestamp?
+    /// Other attributes: name and JSON text of a string, a number or a truth value.
+    public var extensions: [Extension]
+    /// The media type of the data if it is not JSON.
+    public var dataContentType: String?
+    /// The event's data.
+    public var data: Payload
+
+    /// An attribute that this version has no name for.
+    public struct Extension: Hashable, Sendable {
+        /// `[a-z0-9]`, at most 20 characters.
+        public var name: String
+        /// The value as JSON text.
+        public var json: [UInt8]
+
+        /// Creates an attribute from JSON text.
+        public init(name: String, json: [UInt8]) {
+            self.name = name
+            self.json = json
+        }
+
+        /// Creates an attribute that is a string.
+        public init(name: String, string: String) {
+            self.name = name
+            json = []
+            JSONText.append(string, to: &json)
+        }
+    }
+
+    /// An event's data.
+    public enum Payload: Hashable, Sendable {
+        /// No data.
+        case none
+        /// JSON text without line breaks.
+        case json([UInt8])
+        /// Bytes, as a JSON string in base 64 with its quotation marks.
+        case base64([UInt8])
+    }
+
+    /// Creates a draft.
+    public init(
+        id: UUID = UUID(), type: String, subject: String? = nil, lane: String? = nil,
+        time: Timestamp? = nil, extensions: [Extension] = [], dataContentType: String? = nil,
+        data: Payload = .none
+    ) {
+        self.id = id
+        self.type = type
+        self.subject = subject
+        self.lane = lane
+        self.time = time
+        self.extensions = extensions
+        self.dataContentType = dataContentType
+        self.data = data
+    }
+
+    /// The data if they are JSON.
+    public var json: [UInt8]? {
+        if case .json(let bytes) = data { bytes } else { nil }
+    }
+
+    /// The string value of an extension.
+    public func string(_ name: String) -> String? {
+        guard let json = extensions.first(where: { $0.name == name })?.json, json.count >= 2,
+            json[0] == UInt8(ascii: "\"")
+        else { return nil }
+        return JSONText.string(json.span.bytes, 1..<json.count - 1)
+    }
+}
+
+/// A recorded event.
+public struct Event: Hashable, Sendable {
+    /// The log that made it.
+    public let source: UUID
+    /// Its number under its source.
+    public let sequence: UInt64
+    /// Its place in this log.
+    public let position: Position
+    /// What was recorded; lane and time are always set.
+    public let content: EventDraft
+
+    package init(source: UUID, sequence: UInt64, position: Position, content: EventDraft) {
+        self.source = source
+        self.sequence = sequence
+        self.position = position
+        self.content = content
+    }
+
+    /// The event's identity.
+    public var id: UUID { content.id }
+    /// What happened.
+    public var type: String { content.type }
+    /// What it happened to.
+    public var subject: String? { content.subject }
+    /// The lane whose order it keeps.
+    public var lane: String { content.lane ?? "" }
+    /// When it happened.
+    public var time: Timestamp { content.time ?? Timestamp(milliseconds: 0) }
+    /// Whether this log made it.
+    public var isOwn: Bool { sequence == position.rawValue }
+
+    /// What decides between two events that touch the same thing: the greater wins.
+    public var stamp: Stamp { Stamp(time: time, source: source.integer, sequence: sequence) }
+}
+
+/// The order in which events of any logs count: time, then source, then sequence.
+public struct Stamp: Hashable, Comparable, Sendable {
+    /// When the event happened.
+    public let time: Timestamp
+    package let source: UInt128
+    package let sequence: UInt64
+
+    package init(time: Timestamp, source: UInt128, sequence: UInt64) {
+        self.time = time
+        self.source = source
+        self.sequence = sequence
+    }
+
+    /// Orders by time, source and sequence.
+    public static func < (lhs: Stamp, rhs: Stamp) -> Bool {
+        (lhs.time, lhs.source, lhs.sequence) < (rhs.time, rhs.source, rhs.sequence)
+    }
+}
+
+extension UUID {
+    /// The UUID as a number, first byte most significant.
+    package var integer: UInt128 {
+        withUnsafeBytes(of: uuid) { bytes in
+            bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
+        }
+    }
+
+    /// The UUID of a number.
+    package init(integer: UInt128) {
+        var bytes = integer.bigEndian
+        self = withUnsafeBytes(of: &bytes) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+    }
+
+    /// The lower-case text, as lines hold it.
+    package var text: String { uuidString.lowercased() }
+}

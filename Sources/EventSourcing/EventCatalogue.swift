@@ -1,0 +1,64 @@
+// What is known of event types: which are shipped, which lane they take, which rules their data
+// obey. OfflineModel fills it; an app adds its own types.
+
+/// The rule of one event type.
+public struct EventRule: Sendable {
+    /// The type.
+    public let type: String
+    /// The name of the action if the type is shipped to the server; nil keeps it on the device.
+    public let action: String?
+    /// Checks a draft, fills in its subject and lane.
+    package let normalise: @Sendable (inout EventDraft) throws(EventError) -> Void
+
+    /// Creates a rule.
+    ///
+    /// - Parameter normalise: throws `EventError` (`invalidData`) for data that break the rules of
+    ///   the type; sets the draft's subject and lane where they follow from the data.
+    public init(
+        type: String, action: String?,
+        normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
+    ) {
+        self.type = type
+        self.action = action
+        self.normalise = normalise
+    }
+}
+
+/// The known event types.
+public struct EventCatalogue: Sendable {
+    private var rules: [String: EventRule] = [:]
+
+    /// Bytes of a line of a shipped type.
+    package static let shippedBytesMax = 256 * 1024
+
+    /// Creates a catalogue. Of two rules for one type the later counts.
+    public init(_ rules: [EventRule] = []) {
+        for rule in rules { self.rules[rule.type] = rule }
+    }
+
+    /// This catalogue and more.
+    public func adding(_ more: [EventRule]) -> EventCatalogue {
+        var result = self
+        for rule in more { result.rules[rule.type] = rule }
+        return result
+    }
+
+    /// The rule of a type, if it is known.
+    public subscript(type: String) -> EventRule? { rules[type] }
+
+    /// Checks a draft against the rule of its type and fills in subject and lane. A type without a
+    /// rule takes its subject as lane.
+    ///
+    /// - Throws: `EventError` (`badAttribute`, `invalidData`).
+    package func normalise(_ draft: inout EventDraft) throws(EventError) {
+        guard !draft.type.isEmpty else { throw EventError(.badAttribute, "type is empty") }
+        if let rule = rules[draft.type] {
+            try rule.normalise(&draft)
+        }
+    }
+
+    /// The lane of a draft that has been normalised.
+    package func lane(of draft: EventDraft) -> String {
+        draft.lane ?? draft.subject ?? draft.type
+    }
+}

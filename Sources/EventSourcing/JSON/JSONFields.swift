@@ -1,0 +1,103 @@
+// The members of one flat object, found by name: what the hand-written payload readers use.
+
+import LogFormat
+
+/// The members of a JSON object.
+package struct JSONFields {
+    private let text: [UInt8]
+    private var members: [(name: Range<Int>, value: Range<Int>)] = []
+
+    /// Reads an object.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for anything but one object, or for two members with
+    ///   one name.
+    package init(_ text: [UInt8]) throws(EventError) {
+        self.text = text
+        var found: [(name: Range<Int>, value: Range<Int>)] = []
+        do {
+            let span = text.span.bytes
+            var scanner = JSONScanner()
+            try scanner.members(span) { (scanner, name) throws(JSONError) in
+                found.append((name, try scanner.value(span, depth: 1)))
+            }
+            try scanner.expectEnd(span)
+        } catch {
+            throw EventError(.invalidData, "data is not a JSON object: \(error.detail)")
+        }
+        for (index, member) in found.enumerated() {
+            for other in found[..<index] where text[other.name] == text[member.name] {
+                throw EventError(.invalidData, "data has two members of one name")
+            }
+        }
+        members = found
+    }
+
+    /// The names of all members.
+    package var names: [String] { members.map { JSONText.string(text.span.bytes, $0.name) } }
+
+    private func range(_ name: StaticString) -> Range<Int>? {
+        for member in members where member.name.count == name.utf8CodeUnitCount {
+            var isSame = true
+            for index in 0..<member.name.count
+            where text[member.name.lowerBound + index] != name.utf8Start[index] {
+                isSame = false
+                break
+            }
+            if isSame { return member.value }
+        }
+        return nil
+    }
+
+    /// The text of a member's value.
+    package func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
+
+    /// Whether there is such a member.
+    package func has(_ name: StaticString) -> Bool { range(name) != nil }
+
+    /// A member that must be a string, and not an empty one.
+    package func identifier(_ name: StaticString) throws(EventError) -> String {
+        let value = try string(name)
+        guard !value.isEmpty else { throw EventError(.invalidData, "data.\(name) is empty") }
+        return value
+    }
+
+    /// A member that must be a string.
+    package func string(_ name: StaticString) throws(EventError) -> String {
+        guard let range = range(name) else {
+            throw EventError(.invalidData, "data.\(name) is missing")
+        }
+        guard text[range.lowerBound] == UInt8(ascii: "\"") else {
+            throw EventError(.invalidData, "data.\(name) is not a string")
+        }
+        return JSONText.string(text.span.bytes, range.lowerBound + 1..<range.upperBound - 1)
+    }
+
+    /// A member that must be a number if it is there.
+    package func number(_ name: StaticString) throws(EventError) -> JSONNumber? {
+        guard let range = range(name) else { return nil }
+        let first = text[range.lowerBound]
+        guard first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") <= 9 else {
+            throw EventError(.invalidData, "data.\(name) is not a number")
+        }
+        return JSONNumber(text.span.bytes, range)
+    }
+
+    /// A member that must be a whole number, not negative, if it is there.
+    package func count(_ name: StaticString) throws(EventError) -> Int? {
+        guard let number = try number(name) else { return nil }
+        guard let value = number.integerValue, value >= 0 else {
+            throw EventError(.invalidData, "data.\(name) is not a whole number from 0 on")
+        }
+        return value
+    }
+
+    /// A member that must be true or false if it is there.
+    package func bool(_ name: StaticString) throws(EventError) -> Bool? {
+        guard let range = range(name) else { return nil }
+        switch text[range.lowerBound] {
+        case UInt8(ascii: "t"): return true
+        case UInt8(ascii: "f"): return false
+        default: throw EventError(.invalidData, "data.\(name) is neither true nor false")
+        }
+    }
+}

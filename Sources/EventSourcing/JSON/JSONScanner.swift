@@ -1,0 +1,183 @@
+// Walks over JSON text (RFC 8259) byte by byte, checking its grammar and building nothing. Every
+// reader of lines and payloads stands on it. Spec/line.md.
+
+import LogFormat
+
+/// Why a text is not JSON.
+package struct JSONError: Error, Hashable, Sendable {
+    package var offset: Int
+    package var detail: String
+}
+
+/// A place in JSON text. The text itself is passed to every call.
+package struct JSONScanner {
+    package var offset: Int
+
+    /// Nesting that a reader follows at most; deeper text is refused.
+    package static let depthMax = 64
+
+    package init(at offset: Int = 0) { self.offset = offset }
+
+    /// The next byte after white space, or nil at the end.
+    package mutating func peek(_ text: RawSpan) -> UInt8? {
+        while offset < text.byteCount {
+            let byte = text.byte(at: offset)
+            switch byte {
+            case 0x20, 0x09, 0x0A, 0x0D: offset += 1
+            default: return byte
+            }
+        }
+        return nil
+    }
+
+    /// Steps over one byte that must be there after white space.
+    package mutating func expect(_ byte: UInt8, _ text: RawSpan) throws(JSONError) {
+        guard peek(text) == byte else {
+            throw fault("\"\(Character(Unicode.Scalar(byte)))\" is missing")
+        }
+        offset += 1
+    }
+
+    /// Nothing but white space may follow.
+    package mutating func expectEnd(_ text: RawSpan) throws(JSONError) {
+        guard peek(text) == nil else { throw fault("there is something behind the value") }
+    }
+
+    /// Steps over a string.
+    ///
+    /// - Returns: the range between its quotation marks.
+    package mutating func string(_ text: RawSpan) throws(JSONError) -> Range<Int> {
+        try expect(UInt8(ascii: "\""), text)
+        let start = offset
+        while offset < text.byteCount {
+            switch text.byte(at: offset) {
+            case UInt8(ascii: "\""):
+                offset += 1
+                return start..<offset - 1
+            case UInt8(ascii: "\\"): try escape(text)
+            case 0..<0x20: throw fault("a control character stands in a string")
+            default: offset += 1
+            }
+        }
+        throw fault("a string has no end")
+    }
+
+    private mutating func escape(_ text: RawSpan) throws(JSONError) {
+        guard offset + 1 < text.byteCount else { throw fault("a string has no end") }
+        switch text.byte(at: offset + 1) {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"),
+            UInt8(ascii: "f"), UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            offset += 2
+        case UInt8(ascii: "u"):
+            guard JSONText.hex(text, at: offset + 2) != nil else {
+                throw fault("\\u is not followed by four hexadecimal digits")
+            }
+            offset += 6
+        default: throw fault("an unknown escape")
+        }
+    }
+
+    /// Steps over any value.
+    ///
+    /// - Returns: its range, without white space around it.
+    @discardableResult
+    package mutating func value(
+        _ text: RawSpan, depth: Int = 0
+    ) throws(JSONError) -> Range<Int> {
+        guard depth <= Self.depthMax else { throw fault("it is nested too deeply") }
+        guard let first = peek(text) else { throw fault("a value is missing") }
+        let start = offset
+        switch first {
+        case UInt8(ascii: "\""): _ = try string(text)
+        case UInt8(ascii: "{"):
+            try members(text, depth: depth) { (scanner, _) throws(JSONError) in
+                try scanner.value(text, depth: depth + 1)
+            }
+        case UInt8(ascii: "["):
+            try elements(text) { (scanner) throws(JSONError) in
+                try scanner.value(text, depth: depth + 1)
+            }
+        case UInt8(ascii: "t"): try word("true", text)
+        case UInt8(ascii: "f"): try word("false", text)
+        case UInt8(ascii: "n"): try word("null", text)
+        default: try number(text)
+        }
+        return start..<offset
+    }
+
+    /// Steps over an object; `body` gets each name's range and must step over the value.
+    package mutating func members(
+        _ text: RawSpan, depth: Int = 0,
+        _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
+    ) throws(JSONError) {
+        try expect(UInt8(ascii: "{"), text)
+        if peek(text) == UInt8(ascii: "}") {
+            offset += 1
+            return
+        }
+        while true {
+            let name = try string(text)
+            try expect(UInt8(ascii: ":"), text)
+            try body(&self, name)
+            if peek(text) == UInt8(ascii: ",") {
+                offset += 1
+                continue
+            }
+            return try expect(UInt8(ascii: "}"), text)
+        }
+    }
+
+    /// Steps over an array; `body` must step over each element.
+    package mutating func elements(
+        _ text: RawSpan, _ body: (inout JSONScanner) throws(JSONError) -> Void
+    ) throws(JSONError) {
+        try expect(UInt8(ascii: "["), text)
+        if peek(text) == UInt8(ascii: "]") {
+            offset += 1
+            return
+        }
+        while true {
+            try body(&self)
+            if peek(text) == UInt8(ascii: ",") {
+                offset += 1
+                continue
+            }
+            return try expect(UInt8(ascii: "]"), text)
+        }
+    }
+
+    private mutating func word(_ word: StaticString, _ text: RawSpan) throws(JSONError) {
+        for index in 0..<word.utf8CodeUnitCount {
+            guard offset < text.byteCount,
+                text.byte(at: offset) == word.utf8Start[index]
+            else { throw fault("a value is neither true, false nor null") }
+            offset += 1
+        }
+    }
+
+    private mutating func number(_ text: RawSpan) throws(JSONError) {
+        func digits() -> Int {
+            let start = offset
+            while offset < text.byteCount, text.byte(at: offset) &- UInt8(ascii: "0") <= 9 {
+                offset += 1
+            }
+            return offset - start
+        }
+        func at(_ byte: UInt8) -> Bool { offset < text.byteCount && text.byte(at: offset) == byte }
+        if at(UInt8(ascii: "-")) { offset += 1 }
+        let leadsWithZero = at(UInt8(ascii: "0"))
+        let whole = digits()
+        guard whole > 0, !leadsWithZero || whole == 1 else { throw fault("a value is malformed") }
+        if at(UInt8(ascii: ".")) {
+            offset += 1
+            guard digits() > 0 else { throw fault("a number ends in its point") }
+        }
+        if at(UInt8(ascii: "e")) || at(UInt8(ascii: "E")) {
+            offset += 1
+            if at(UInt8(ascii: "+")) || at(UInt8(ascii: "-")) { offset += 1 }
+            guard digits() > 0 else { throw fault("a number has an empty exponent") }
+        }
+    }
+
+    package func fault(_ detail: String) -> JSONError { JSONError(offset: offset, detail: detail) }
+}

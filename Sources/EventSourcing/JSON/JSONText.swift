@@ -1,0 +1,107 @@
+// Strings between JSON text and Swift. RFC 8259, section 7.
+
+import LogFormat
+
+/// Reads and writes JSON strings.
+package enum JSONText {
+    /// The string whose content (without quotation marks) stands in a range of checked text. A lone
+    /// surrogate escape becomes U+FFFD.
+    package static func string(_ text: RawSpan, _ range: Range<Int>) -> String {
+        let content = text.extracting(range)
+        var hasEscape = false
+        for index in 0..<content.byteCount where content.byte(at: index) == UInt8(ascii: "\\") {
+            hasEscape = true
+            break
+        }
+        if !hasEscape {
+            return content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(content.byteCount)
+        var offset = 0
+        while offset < content.byteCount {
+            let byte = content.byte(at: offset)
+            guard byte == UInt8(ascii: "\\") else {
+                bytes.append(byte)
+                offset += 1
+                continue
+            }
+            let kind = content.byte(at: offset + 1)
+            offset += 2
+            switch kind {
+            case UInt8(ascii: "b"): bytes.append(0x08)
+            case UInt8(ascii: "f"): bytes.append(0x0C)
+            case UInt8(ascii: "n"): bytes.append(0x0A)
+            case UInt8(ascii: "r"): bytes.append(0x0D)
+            case UInt8(ascii: "t"): bytes.append(0x09)
+            case UInt8(ascii: "u"):
+                let scalar = scalar(content, &offset)
+                bytes.append(contentsOf: Array(String(Character(scalar)).utf8))
+            default: bytes.append(kind)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The scalar of a `\u` escape whose digits begin at the offset, with its second half if it is
+    /// a surrogate pair.
+    private static func scalar(_ text: RawSpan, _ offset: inout Int) -> Unicode.Scalar {
+        let replacement: Unicode.Scalar = "\u{FFFD}"
+        guard let unit = hex(text, at: offset) else { return replacement }
+        offset += 4
+        guard (0xD800..<0xDC00).contains(unit) else {
+            return Unicode.Scalar(unit) ?? replacement
+        }
+        guard offset + 6 <= text.byteCount, text.byte(at: offset) == UInt8(ascii: "\\"),
+            text.byte(at: offset + 1) == UInt8(ascii: "u"),
+            let low = hex(text, at: offset + 2), (0xDC00..<0xE000).contains(low)
+        else { return replacement }
+        offset += 6
+        return Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)) ?? replacement
+    }
+
+    /// Four hexadecimal digits.
+    package static func hex(_ text: RawSpan, at offset: Int) -> UInt32? {
+        guard offset + 4 <= text.byteCount else { return nil }
+        var value: UInt32 = 0
+        for index in offset..<offset + 4 {
+            let byte = text.byte(at: index)
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt32(byte - 0x30)
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt32(byte - 0x57)
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): value = value << 4 | UInt32(byte - 0x37)
+            default: return nil
+            }
+        }
+        return value
+    }
+
+    /// Appends a string with its quotation marks, escaping only what must be.
+    package static func append(_ string: String, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in string.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0x08: bytes.append(contentsOf: Array("\\b".utf8))
+            case 0x0C: bytes.append(contentsOf: Array("\\f".utf8))
+            case 0x0A: bytes.append(contentsOf: Array("\\n".utf8))
+            case 0x0D: bytes.append(contentsOf: Array("\\r".utf8))
+            case 0x09: bytes.append(contentsOf: Array("\\t".utf8))
+            case 0..<0x20:
+                let digits = Array("0123456789abcdef".utf8)
+                bytes.append(contentsOf: Array("\\u00".utf8))
+                bytes.append(digits[Int(byte >> 4)])
+                bytes.append(digits[Int(byte & 15)])
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Text without the line breaks that stood between its tokens. Inside strings there are none.
+    package static func withoutLineBreaks(_ text: RawSpan) -> [UInt8] {
+        text.array.filter { $0 != 0x0A && $0 != 0x0D }
+    }
+}

@@ -1,0 +1,60 @@
+// Writes an event as a line, its members in the one order of this format. Spec/line.md, LINE-1.
+
+import LogFormat
+
+/// Writes lines.
+package enum LineEncoder {
+    /// Appends the line of an event with its newline.
+    ///
+    /// - Parameter draft: lane and time must be set.
+    package static func append(
+        _ draft: EventDraft, _ prefix: LinePrefix, to line: inout [UInt8]
+    ) {
+        precondition(draft.lane != nil && draft.time != nil, "a line has a lane and a time")
+        prefix.append(to: &line)
+        // The prefix ends with the type's opening quotation mark; the writer brings its own.
+        line.removeLast()
+        JSONText.append(draft.type, to: &line)
+        appendMember("subject", draft.subject, to: &line)
+        appendMember("partitionkey", draft.lane, to: &line)
+        line.append(contentsOf: Array(",\"time\":\"".utf8))
+        LineText.append(time: draft.time?.milliseconds ?? 0, to: &line)
+        line.append(UInt8(ascii: "\""))
+        for attribute in draft.extensions {
+            line.append(contentsOf: Array(",\"\(attribute.name)\":".utf8))
+            line.append(contentsOf: attribute.json)
+        }
+        appendMember("datacontenttype", draft.dataContentType, to: &line)
+        switch draft.data {
+        case .none: break
+        case .json(let json):
+            line.append(contentsOf: Array(",\"data\":".utf8))
+            line.append(contentsOf: json)
+        case .base64(let json):
+            line.append(contentsOf: Array(",\"data_base64\":".utf8))
+            line.append(contentsOf: json)
+        }
+        line.append(UInt8(ascii: "}"))
+        line.append(UInt8(ascii: "\n"))
+    }
+
+    private static func appendMember(_ name: StaticString, _ value: String?, to line: inout [UInt8])
+    {
+        guard let value else { return }
+        line.append(contentsOf: Array(",\"\(name)\":".utf8))
+        JSONText.append(value, to: &line)
+    }
+
+    /// A stored line as it leaves the log: without its position.
+    package static func withoutPosition(_ line: RawSpan, _ prefix: LinePrefix) -> [UInt8] {
+        guard !prefix.isOwn else { return line.array }
+        var with: [UInt8] = []
+        prefix.append(to: &with)
+        var own = prefix
+        own.position = Position(prefix.sequence)
+        var without: [UInt8] = []
+        own.append(to: &without)
+        without.append(contentsOf: line.extracting(with.count..<line.byteCount))
+        return without
+    }
+}
