@@ -36,13 +36,24 @@ let package = Package(
             name: "EventSourcing",
             dependencies: [
                 "LogStorage",
-                .product(name: "OrderedCollections", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
             ],
             swiftSettings: strict),
-        .target(name: "OfflineModel", dependencies: ["EventSourcing"], swiftSettings: strict),
+        .target(
+            name: "OfflineModel",
+            dependencies: [
+                "EventSourcing",
+                .product(name: "HashTreeCollections", package: "swift-collections"),
+            ],
+            swiftSettings: strict),
         .target(
             name: "Replay",
-            dependencies: ["EventSourcing", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "EventSourcing",
+                .product(name: "HashTreeCollections", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict),
         .target(
             name: "Daybook", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),

@@ -1,0 +1,77 @@
+// The typed side of an event: what a Swift type must say to be recorded, and how it becomes a draft.
+
+import Foundation
+
+/// Data of one event type.
+///
+/// An app's own events are `Codable` types that name their `type` and, where there is one, their
+/// `subject`; everything else has a default. The built-in ones read and write their JSON by hand.
+public protocol EventPayload: Sendable {
+    /// The event type, dotted: `com.example.trip.planned`.
+    static var type: String { get }
+    /// What the event is about.
+    var subject: String? { get }
+    /// The lane whose order the event keeps when shipped; nil takes the subject.
+    var lane: String? { get }
+    /// Reads the data of an event.
+    init(json: [UInt8]) throws
+    /// The data as JSON text.
+    func json() throws -> [UInt8]
+}
+
+extension EventPayload {
+    /// No subject.
+    public var subject: String? { nil }
+    /// The subject's lane.
+    public var lane: String? { nil }
+}
+
+extension EventPayload where Self: Codable {
+    /// Decodes with `JSONDecoder`.
+    public init(json: [UInt8]) throws {
+        self = try JSONDecoder().decode(Self.self, from: Data(json))
+    }
+
+    /// Encodes with `JSONEncoder`.
+    public func json() throws -> [UInt8] { Array(try JSONEncoder().encode(self)) }
+}
+
+extension EventDraft {
+    /// A draft of a typed event.
+    ///
+    /// - Throws: what the payload's encoder throws.
+    public init(
+        _ payload: some EventPayload, id: UUID = UUID(), time: Timestamp? = nil,
+        extensions: [Extension] = []
+    ) throws {
+        self.init(
+            id: id, type: Swift.type(of: payload).type, subject: payload.subject, lane: payload.lane,
+            time: time, extensions: extensions, data: .json(try payload.json()))
+    }
+}
+
+extension EventRule {
+    /// The rule of a type whose data a payload type reads and checks: subject and lane follow from
+    /// the data.
+    package static func of<P: EventPayload>(_ payload: P.Type, action: String?) -> EventRule {
+        EventRule(type: P.type, action: action) { (draft) throws(EventError) in
+            guard let json = draft.json else {
+                throw EventError(.invalidData, "\(P.type) has no data")
+            }
+            let payload: P
+            do {
+                payload = try P(json: json)
+            } catch let error as EventError {
+                throw EventError(error.code, "\(P.type): \(error.detail)")
+            } catch {
+                throw EventError(.invalidData, "\(P.type): \(error)")
+            }
+            guard draft.subject == nil || draft.subject == payload.subject else {
+                throw EventError(
+                    .invalidData, "\(P.type): the subject is not the entity that the data name")
+            }
+            draft.subject = payload.subject
+            draft.lane = payload.lane
+        }
+    }
+}

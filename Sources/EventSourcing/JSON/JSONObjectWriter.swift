@@ -1,0 +1,58 @@
+// Puts a flat JSON object together, member by member.
+
+import LogFormat
+
+/// Writes one JSON object.
+package struct JSONObjectWriter {
+    private var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    package init() {}
+
+    private mutating func name(_ name: String) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        JSONText.append(name, to: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Adds a string.
+    package mutating func add(_ name: String, _ value: String) {
+        self.name(name)
+        JSONText.append(value, to: &bytes)
+    }
+
+    /// Adds a whole number.
+    package mutating func add(_ name: String, _ value: Int) { add(name, raw: Array("\(value)".utf8)) }
+
+    /// Adds a truth value.
+    package mutating func add(_ name: String, _ value: Bool) {
+        add(name, raw: Array("\(value)".utf8))
+    }
+
+    /// Adds a finite number, in the shortest text that reads back as itself.
+    package mutating func add(_ name: String, _ value: Double) {
+        precondition(value.isFinite, "JSON has no infinities")
+        add(name, raw: Array("\(value)".utf8))
+    }
+
+    /// Adds a value that is JSON text already.
+    package mutating func add(_ name: String, raw: [UInt8]) {
+        self.name(name)
+        bytes.append(contentsOf: raw)
+    }
+
+    /// The object's text.
+    package func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
+
+    /// A JSON array of values that are JSON text already.
+    package static func array(_ elements: [[UInt8]]) -> [UInt8] {
+        [UInt8(ascii: "[")] + Array(elements.joined(separator: [UInt8(ascii: ",")]))
+            + [UInt8(ascii: "]")]
+    }
+
+    /// A string as JSON text.
+    package static func string(_ value: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        JSONText.append(value, to: &bytes)
+        return bytes
+    }
+}

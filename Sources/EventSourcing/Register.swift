@@ -1,0 +1,57 @@
+// The two building blocks that make a view independent of the order in which events arrive.
+// Spec/views.md, VIEW-1.
+
+/// A value that the event with the greatest stamp has set.
+public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {
+    /// The value.
+    public private(set) var value: Value
+    /// The event that set it.
+    public private(set) var stamp: Stamp
+
+    /// A register that one event has set.
+    public init(_ value: Value, _ stamp: Stamp) {
+        self.value = value
+        self.stamp = stamp
+    }
+
+    /// Sets the value if the event counts more than the one that set it.
+    public mutating func set(_ value: Value, _ stamp: Stamp) {
+        guard stamp > self.stamp else { return }
+        self.value = value
+        self.stamp = stamp
+    }
+}
+
+extension Optional {
+    /// Sets the register, creating it if nothing has set it yet.
+    public mutating func set<Value>(_ value: Value, _ stamp: Stamp)
+    where Wrapped == Register<Value> {
+        if self == nil { self = Register(value, stamp) } else { self?.set(value, stamp) }
+    }
+}
+
+/// An identifier compared byte by byte. Swift compares strings by what they look like, so two ids
+/// that differ only in how an accent is composed would be one key.
+public struct EntityID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The identifier.
+    public let string: String
+
+    /// Wraps an identifier.
+    public init(_ string: String) { self.string = string }
+
+    /// Equal if all bytes are.
+    public static func == (lhs: EntityID, rhs: EntityID) -> Bool {
+        lhs.string.utf8.elementsEqual(rhs.string.utf8)
+    }
+    /// Orders by bytes.
+    public static func < (lhs: EntityID, rhs: EntityID) -> Bool {
+        lhs.string.utf8.lexicographicallyPrecedes(rhs.string.utf8)
+    }
+    /// Hashes the bytes.
+    public func hash(into hasher: inout Hasher) {
+        for byte in string.utf8 { hasher.combine(byte) }
+        hasher.combine(UInt8(0xFF))
+    }
+    /// The identifier.
+    public var description: String { string }
+}

@@ -1,0 +1,423 @@
+// Where a mutation becomes history: validate, encode, append, sync, project, publish. One actor on
+// its own queue; whoever waits while a sync is under way shares the next commit. Spec/overview.md.
+
+import Foundation
+import LogFormat
+import LogStorage
+
+/// When an append returns.
+public enum Durability: Sendable {
+    /// When the event is on the disk and would survive a power cut.
+    case durable
+    /// At once. The event waits in memory for the next commit, at most a second or 64 KiB; a kill
+    /// before may lose it.
+    case relaxed
+}
+
+/// What became of one appended event.
+public struct Appended: Hashable, Sendable {
+    /// The event's identity.
+    public let id: UUID
+    /// Its place; for a known event, the one it got the first time.
+    public let position: Position
+    /// Whether it was recorded now. False: the log had it already, with the same content.
+    public let isNew: Bool
+}
+
+/// A log of events with its views.
+public actor EventStore {
+    /// What opening found and mended.
+    public nonisolated let recovery: RecoveryReport
+    /// The name under which this log writes: the `source` of its events is `urn:uuid:` and this.
+    public nonisolated let incarnation: UUID
+    /// The account the log belongs to, if any.
+    public nonisolated var account: String? { log.account }
+    /// The known event types.
+    public nonisolated let catalogue: EventCatalogue
+
+    private nonisolated let executor = StoreExecutor()
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        executor.asUnownedSerialExecutor()
+    }
+
+    package nonisolated let log: Log
+    private nonisolated let views: ViewSet
+    private let environment: LogEnvironment
+    private var floor: TimeFloor
+    private var pending = Pending()
+    private var flushIsScheduled = false
+    private var isClosed = false
+
+    /// Milliseconds to add to the device's clock to get the server's.
+    public private(set) var clockOffset: Int64 = 0
+
+    /// Bytes of relaxed events that wait at most.
+    private static let relaxedBytesMax = 64 * 1024
+    /// How long a relaxed event waits at most.
+    private static let relaxedDelay = Duration.seconds(1)
+
+    // MARK: Opening
+
+    /// Opens the log in a folder, mends what an unclean stop left, and folds its views.
+    ///
+    /// - Parameters:
+    ///   - directory: the log's folder, created if it is missing and `create` is true.
+    ///   - account: whose log it is; nil takes whatever the log says.
+    ///   - catalogue: the known event types.
+    ///   - views: the views to keep.
+    ///   - progress: called now and then with the number of events folded so far.
+    /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
+    /// - Complexity: O(events).
+    public static func open(
+        at directory: String, account: String? = nil, create: Bool = true,
+        catalogue: EventCatalogue, views: [any Projection.Type],
+        environment: LogEnvironment = LogEnvironment(),
+        progress: (@Sendable (Int) -> Void)? = nil
+    ) async throws -> EventStore {
+        let log = try Log(
+            at: directory, account: account, create: create, environment: environment)
+        do {
+            let views = ViewSet(views)
+            var floor = TimeFloor()
+            var count = 0
+            try LogReader(directory, fileSystem: environment.fileSystem).forEachEvent { event in
+                views.fold(event)
+                floor.add(event.time)
+                count += 1
+                if count % 10_000 == 0 { progress?(count) }
+                return true
+            }
+            return EventStore(log, catalogue, views, floor, environment)
+        } catch {
+            try? log.close()
+            throw error
+        }
+    }
+
+    private init(
+        _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, _ floor: TimeFloor,
+        _ environment: LogEnvironment
+    ) {
+        self.log = log
+        self.catalogue = catalogue
+        self.views = views
+        self.floor = floor
+        self.environment = environment
+        recovery = log.recovery
+        incarnation = UUID(integer: log.incarnation)
+    }
+
+    // MARK: Reading
+
+    /// The state of a view that was given to `open`. It includes every append that has returned.
+    /// O(1).
+    public nonisolated func view<View: Projection>(_ view: View.Type) -> View {
+        views.snapshot(view)
+    }
+
+    /// The committed event at a position, or nil.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: one frame to read.
+    public func event(at position: Position) throws -> Event? {
+        guard let line = try log.line(at: position) else { return nil }
+        return try LogReader.event(line.span.bytes, directory: log.directory)
+    }
+
+    /// The last position that is on the disk.
+    public var lastDurable: Position { Position(log.next.rawValue - 1) }
+
+    // MARK: Appending
+
+    /// Records a typed event.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    @discardableResult
+    public func append(
+        _ payload: some EventPayload, durability: Durability = .durable
+    ) async throws -> Appended {
+        try await append([EventDraft(payload)], durability: durability)[0]
+    }
+
+    /// Records events, all or none, in one commit. An event whose id is known with the same content
+    /// is not recorded again; it gets the position it has.
+    ///
+    /// On return with `.durable`, the events are on the disk. The views include them in any case.
+    /// Cancelling the calling task does not undo an append that is waiting.
+    ///
+    /// - Returns: for each draft, in order, where it is.
+    /// - Throws: `EventError` for a draft that is refused; then none was recorded. `LogError`:
+    ///   `diskFull` with nothing recorded, `indeterminate`, `closed`, `corrupt`.
+    /// - Complexity: O(bytes), and an index lookup for each event.
+    @discardableResult
+    public func append(
+        _ drafts: [EventDraft], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await commit(try prepare(drafts), durability)
+    }
+
+    /// Checks the state and records events, with nothing in between.
+    ///
+    /// `body` reads views and appends to the transaction; what it appended is recorded in one
+    /// commit if it returns, and dropped if it throws. The views it reads include everything that
+    /// was appended before.
+    ///
+    /// - Returns: what `body` returned. Durable on return.
+    /// - Throws: what `body` throws, and as `append(_:durability:)`.
+    @discardableResult
+    public func write<Result: Sendable>(
+        _ body: @Sendable (inout Transaction) throws -> Result
+    ) async throws -> Result {
+        // Appends that wait for the next sync are decided but not yet in the views.
+        try flush()
+        var transaction = Transaction(views)
+        let result = try body(&transaction)
+        if !transaction.drafts.isEmpty {
+            _ = try await commit(try prepare(transaction.drafts), .durable)
+        }
+        return result
+    }
+
+    /// Events that are checked against the state and recorded together.
+    public struct Transaction {
+        private let views: ViewSet
+        fileprivate var drafts: [EventDraft] = []
+
+        fileprivate init(_ views: ViewSet) { self.views = views }
+
+        /// The state of a view before this transaction.
+        public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
+
+        /// Adds an event.
+        public mutating func append(_ draft: EventDraft) { drafts.append(draft) }
+    }
+
+    /// Writes and syncs everything that waits. On return it is on the disk and in the views.
+    ///
+    /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
+    public func flush() throws {
+        flushIsScheduled = false
+        guard !pending.isEmpty else { return }
+        var batch = pending
+        do {
+            try log.append(batch.lines)
+            pending = Pending()
+        } catch {
+            pending = error.code == .diskFull ? batch.keepRelaxed() : Pending()
+            if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
+            for waiter in batch.waiters { waiter.resume(throwing: error) }
+            throw error
+        }
+        for event in batch.events.dropFirst(batch.relaxedCount) { views.fold(event) }
+        for waiter in batch.waiters { waiter.resume() }
+    }
+
+    /// Writes what waits, closes the log in order and releases its lock. The store cannot be used
+    /// any more.
+    ///
+    /// - Throws: `LogError` where something that waited could not be written.
+    public func close() throws {
+        guard !isClosed else { return }
+        isClosed = true
+        var failure: (any Error)?
+        do { try flush() } catch { failure = error }
+        try log.close()
+        if let failure { throw failure }
+    }
+
+    /// Corrects the clock by what a server's replies tell.
+    package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
+
+    /// The corrected time.
+    package var now: Int64 { environment.now() + clockOffset }
+
+    // MARK: The way of an append
+
+    private enum Prepared {
+        case known(Appended)
+        case new(EventDraft)
+    }
+
+    /// Validates, and finds out which events the log has already.
+    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+        guard !isClosed else {
+            throw LogError(.closed, path: log.directory, "the store was closed")
+        }
+        var earlier: [UUID: EventDraft] = [:]
+        return try drafts.map { draft in
+            var draft = draft
+            try catalogue.normalise(&draft)
+            if let known = try known(draft) { return .known(known) }
+            if let twin = earlier[draft.id] {
+                guard twin.isSameContent(as: draft) else { throw Self.idReused(draft.id) }
+            }
+            earlier[draft.id] = draft
+            return .new(draft)
+        }
+    }
+
+    private func known(_ draft: EventDraft) throws -> Appended? {
+        let found: Event
+        if let event = pending.event(draft.id) {
+            found = event
+        } else if let line = try log.line(id: draft.id.integer) {
+            found = try LogReader.event(line.bytes.span.bytes, directory: log.directory)
+        } else {
+            return nil
+        }
+        var recorded = found.content
+        try? catalogue.normalise(&recorded)
+        guard recorded.isSameContent(as: draft) else { throw Self.idReused(draft.id) }
+        return Appended(id: draft.id, position: found.position, isNew: false)
+    }
+
+    private static func idReused(_ id: UUID) -> EventError {
+        EventError(.idReused, "the id \(id.text) is known with another content")
+    }
+
+    /// Gives the events their places, and waits for the disk where that is asked for.
+    private func commit(
+        _ prepared: [Prepared], _ durability: Durability
+    ) async throws -> [Appended] {
+        var batch = try encode(prepared)
+        if pending.lines.count + batch.lines.count > FormatLimit.commitPlaintextBytesMax {
+            try flush()
+            batch = try encode(prepared)
+        }
+        let isNothing = batch.events.isEmpty
+        // A known event may still be on its way to the disk and shares its fate.
+        let joins = isNothing && !pending.isEmpty
+        if durability == .relaxed, pending.waiters.isEmpty {
+            for event in batch.events {
+                floor.add(event.time)
+                views.fold(event)
+            }
+            pending.add(batch, relaxed: true)
+            if pending.lines.count >= Self.relaxedBytesMax {
+                // On a full disk they go on waiting, until a whole commit of them has gathered.
+                do { try flush() } catch let error as LogError where error.code == .diskFull {}
+            } else if !isNothing {
+                scheduleFlush(after: Self.relaxedDelay)
+            }
+            return batch.results
+        }
+        guard !isNothing || joins else { return batch.results }
+        for event in batch.events { floor.add(event.time) }
+        pending.add(batch, relaxed: false)
+        if !flushIsScheduled {
+            flushIsScheduled = true
+            // Runs after the jobs that are queued by now, so their events join this commit.
+            Task { try? self.flush() }
+        }
+        try await withCheckedThrowingContinuation { pending.waiters.append($0) }
+        return batch.results
+    }
+
+    private func scheduleFlush(after delay: Duration) {
+        guard !pending.hasTimer else { return }
+        pending.hasTimer = true
+        Task { [weak self] in
+            try? await Task.sleep(for: delay)
+            try? await self?.flush()
+        }
+    }
+
+    /// Validated events as lines, with their places.
+    private func encode(_ prepared: [Prepared]) throws -> Batch {
+        var batch = Batch()
+        var next = Position(log.next.rawValue + UInt64(pending.events.count))
+        var floor = floor
+        for item in prepared {
+            switch item {
+            case .known(let appended): batch.results.append(appended)
+            case .new(var draft):
+                if let twin = batch.positions[draft.id] {
+                    batch.results.append(Appended(id: draft.id, position: twin, isNew: false))
+                    continue
+                }
+                draft.lane = catalogue.lane(of: draft)
+                let time = draft.time ?? floor.time(now: now)
+                draft.time = time
+                floor.add(time)
+                let prefix = LinePrefix(
+                    id: draft.id.integer, source: log.incarnation, sequence: next.rawValue,
+                    position: next)
+                let start = batch.lines.count
+                LineEncoder.append(draft, prefix, to: &batch.lines)
+                try check(draft, lineBytes: batch.lines.count - start - 1)
+                batch.events.append(
+                    Event(
+                        source: incarnation, sequence: next.rawValue, position: next,
+                        content: draft))
+                batch.positions[draft.id] = next
+                batch.results.append(Appended(id: draft.id, position: next, isNew: true))
+                next = next.next
+            }
+        }
+        guard batch.lines.count <= FormatLimit.commitPlaintextBytesMax else {
+            throw EventError(
+                .tooLarge,
+                "the batch has \(batch.lines.count) bytes; at most "
+                    + "\(FormatLimit.commitPlaintextBytesMax) can be recorded together")
+        }
+        return batch
+    }
+
+    private func check(_ draft: EventDraft, lineBytes: Int) throws(EventError) {
+        let isShipped = catalogue[draft.type]?.action != nil
+        let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
+        guard lineBytes <= most else {
+            throw EventError(
+                .tooLarge,
+                "\(draft.type) has \(lineBytes) bytes as a line; at most \(most) fit"
+                    + (isShipped ? " for a type that is shipped" : ""))
+        }
+    }
+
+    /// Events that are about to be appended together.
+    private struct Batch {
+        var lines: [UInt8] = []
+        var events: [Event] = []
+        var positions: [UUID: Position] = [:]
+        var results: [Appended] = []
+    }
+
+    /// What waits for the next commit: first relaxed events, already in the views, then durable
+    /// ones with their waiting callers.
+    private struct Pending {
+        private(set) var lines: [UInt8] = []
+        private(set) var events: [Event] = []
+        private var indexes: [UUID: Int] = [:]
+        private(set) var relaxedCount = 0
+        private var relaxedBytes = 0
+        var waiters: [CheckedContinuation<Void, any Error>] = []
+        var hasTimer = false
+
+        var isEmpty: Bool { events.isEmpty }
+
+        func event(_ id: UUID) -> Event? { indexes[id].map { events[$0] } }
+
+        mutating func add(_ batch: Batch, relaxed: Bool) {
+            for event in batch.events {
+                indexes[event.id] = events.count
+                events.append(event)
+            }
+            lines.append(contentsOf: batch.lines)
+            if relaxed {
+                relaxedCount = events.count
+                relaxedBytes = lines.count
+            }
+        }
+
+        /// The relaxed events alone: they go on waiting when there is no room for more.
+        mutating func keepRelaxed() -> Pending {
+            var rest = Pending()
+            rest.lines = Array(lines[..<relaxedBytes])
+            rest.events = Array(events[..<relaxedCount])
+            for (index, event) in rest.events.enumerated() { rest.indexes[event.id] = index }
+            rest.relaxedCount = relaxedCount
+            rest.relaxedBytes = relaxedBytes
+            return rest
+        }
+    }
+}

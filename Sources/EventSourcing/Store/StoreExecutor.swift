@@ -1,0 +1,14 @@
+// The store's own thread of work: a sync that waits for the disk must not hold a thread of the
+// cooperative pool.
+
+import Dispatch
+
+/// Runs an actor's jobs on a serial queue.
+final class StoreExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "daybook.store")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}

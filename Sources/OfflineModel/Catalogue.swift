@@ -1,0 +1,34 @@
+// All event types of the offline model in one list. Spec/events.md.
+
+import EventSourcing
+
+/// The built-in event types and views.
+public enum OfflineModel {
+    /// Prefix of all built-in types.
+    package static let prefix = "daybook."
+
+    /// The types with their rules; those with an action are shipped to the server.
+    public static let catalogue = EventCatalogue([
+        .of(CitySaved.self, action: "SAVE_CITY"),
+        .of(CityUnsaved.self, action: "UNSAVE_CITY"),
+        .of(NoteAdded.self, action: "ADD_NOTE"),
+        .of(NoteUpdated.self, action: "UPDATE_NOTE"),
+        .of(NoteDeleted.self, action: "DELETE_NOTE"),
+        .of(PreferencesUpdated.self, action: "UPDATE_PREFERENCES"),
+        .of(CourseActivated.self, action: "ACTIVATE_COURSE"),
+        .of(LessonCompleted.self, action: "COMPLETE_LESSON"),
+        .of(ReviewCompleted.self, action: "COMPLETE_REVIEW"),
+    ])
+
+    /// The views that follow from them.
+    public static let views: [any ListableView.Type] = [
+        CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self,
+    ]
+}
+
+extension EventPayload {
+    /// Checks an identifier before it goes into an event.
+    static func require(_ value: String, _ name: String) throws(EventError) {
+        guard !value.isEmpty else { throw EventError(.refused, "the \(name) is empty") }
+    }
+}

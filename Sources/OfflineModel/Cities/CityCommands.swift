@@ -1,0 +1,38 @@
+// What an app does with cities.
+
+import EventSourcing
+
+/// Commands on saved cities.
+public struct CityCommands: Sendable {
+    private let store: EventStore
+
+    package init(_ store: EventStore) { self.store = store }
+
+    /// Saves a city for a user. Durable on return.
+    ///
+    /// - Throws: `EventError` (`refused`) for an empty id; `LogError` as `EventStore.append`.
+    @discardableResult
+    public func save(_ cityId: String, by userId: String) async throws -> Appended {
+        try Self.check(cityId, userId)
+        return try await store.append(CitySaved(userId: userId, cityId: cityId))
+    }
+
+    /// Takes a user's mark off a city. Durable on return.
+    ///
+    /// - Throws: `EventError` (`refused`) for an empty id or a city that the user has not saved;
+    ///   `LogError` as `EventStore.append`.
+    public func unsave(_ cityId: String, by userId: String) async throws {
+        try Self.check(cityId, userId)
+        try await store.write { transaction in
+            guard transaction.view(CitiesView.self).isSaved(cityId, by: userId) else {
+                throw EventError(.refused, "the user \(userId) has not saved the city \(cityId)")
+            }
+            transaction.append(try EventDraft(CityUnsaved(userId: userId, cityId: cityId)))
+        }
+    }
+
+    private static func check(_ cityId: String, _ userId: String) throws(EventError) {
+        try CitySaved.require(cityId, "city id")
+        try CitySaved.require(userId, "user id")
+    }
+}

@@ -1,0 +1,145 @@
+// The notes that live. A note's text and origin are registers; its deletion is final; a change whose
+// note has not arrived waits in its register. Spec/views.md.
+
+import EventSourcing
+import Foundation
+import HashTreeCollections
+
+/// A note about a city.
+public struct Note: Hashable, Sendable, Identifiable {
+    /// The note's id.
+    public let id: String
+    /// The city it is about.
+    public let cityId: String
+    /// Its text.
+    public let content: String
+    /// Who wrote it.
+    public let createdBy: String
+    /// When it was added.
+    public let createdAt: Timestamp
+    /// When its text was set last: `createdAt` for a note that was never changed.
+    public let updatedAt: Timestamp
+}
+
+/// The notes.
+public struct NotesView: ListableView {
+    public static let name = "notes"
+    public static let version = 1
+
+    private struct Origin: Hashable, Sendable {
+        var cityId: String
+        var createdBy: String
+    }
+
+    private struct Text: Hashable, Sendable {
+        var content: String
+        var event: UUID
+    }
+
+    private enum Entry: Sendable {
+        case known(origin: Register<Origin>?, text: Register<Text>?)
+        case deleted
+    }
+
+    private var entries: TreeDictionary<EntityID, Entry> = [:]
+    private var byCity: TreeDictionary<EntityID, TreeSet<EntityID>> = [:]
+    /// Events whose data no rule can make sense of.
+    public private(set) var ignored = 0
+
+    public init() {}
+
+    public mutating func fold(_ event: Event) {
+        guard event.type.hasPrefix("daybook.note.") else { return }
+        let json = event.content.json ?? []
+        switch event.type {
+        case NoteAdded.type:
+            guard let note = try? NoteAdded(json: json) else { return ignored += 1 }
+            update(note.noteId, event, origin: note, content: note.content)
+        case NoteUpdated.type:
+            guard let note = try? NoteUpdated(json: json) else { return ignored += 1 }
+            update(note.noteId, event, origin: nil, content: note.content)
+        case NoteDeleted.type:
+            guard let note = try? NoteDeleted(json: json) else { return ignored += 1 }
+            let id = EntityID(note.noteId)
+            unlist(id)
+            entries[id] = .deleted
+        default: break
+        }
+    }
+
+    private mutating func update(
+        _ noteId: String, _ event: Event, origin: NoteAdded?, content: String
+    ) {
+        let id = EntityID(noteId)
+        guard case .known(var known, var text) = entries[id] ?? .known(origin: nil, text: nil)
+        else { return }
+        text.set(Text(content: content, event: event.id), event.stamp)
+        if let origin {
+            unlist(id)
+            known.set(
+                Origin(cityId: origin.cityId, createdBy: origin.createdBy), event.stamp)
+        }
+        entries[id] = .known(origin: known, text: text)
+        if origin != nil, let city = known?.value.cityId {
+            byCity[EntityID(city), default: []].insert(id)
+        }
+    }
+
+    private mutating func unlist(_ id: EntityID) {
+        guard case .known(let origin?, _) = entries[id] else { return }
+        let city = EntityID(origin.value.cityId)
+        byCity[city]?.remove(id)
+        if byCity[city]?.isEmpty ?? false { byCity[city] = nil }
+    }
+
+    /// A note, if it lives. O(1).
+    public subscript(noteId: String) -> Note? { note(EntityID(noteId)) }
+
+    private func note(_ id: EntityID) -> Note? {
+        guard case .known(let origin?, let text?) = entries[id] else { return nil }
+        return Note(
+            id: id.string, cityId: origin.value.cityId, content: text.value.content,
+            createdBy: origin.value.createdBy, createdAt: origin.stamp.time,
+            updatedAt: text.stamp.time)
+    }
+
+    /// Whether a note was deleted. O(1).
+    public func isDeleted(_ noteId: String) -> Bool {
+        if case .deleted = entries[EntityID(noteId)] { true } else { false }
+    }
+
+    /// The event that set a note's text: what the next change is based on. O(1).
+    public func head(_ noteId: String) -> UUID? {
+        if case .known(_, let text?) = entries[EntityID(noteId)] { text.value.event } else { nil }
+    }
+
+    /// The notes of a city, oldest first. O(notes of the city).
+    public func notes(in cityId: String) -> [Note] {
+        (byCity[EntityID(cityId)] ?? []).compactMap { note($0) }
+            .sorted { ($0.createdAt, EntityID($0.id)) < ($1.createdAt, EntityID($1.id)) }
+    }
+
+    /// How many notes live, and how many changes wait for a note that has not arrived. O(notes).
+    public var counts: (live: Int, waiting: Int) {
+        var live = 0
+        var waiting = 0
+        for entry in entries.values {
+            guard case .known(let origin, _) = entry else { continue }
+            if origin == nil { waiting += 1 } else { live += 1 }
+        }
+        return (live, waiting)
+    }
+
+    public func rows() -> [ViewRow] {
+        entries.keys.sorted().compactMap { note($0) }.map { note in
+            var row = ViewRow()
+            row.add("noteId", note.id)
+            row.add("cityId", note.cityId)
+            row.add("content", note.content)
+            row.add("createdBy", note.createdBy)
+            row.add("createdAt", note.createdAt.description)
+            row.add("updatedAt", note.updatedAt.description)
+            return row
+        }
+    }
+}

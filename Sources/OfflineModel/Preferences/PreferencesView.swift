@@ -1,0 +1,105 @@
+// The settings of each user: one register for each field. Spec/views.md.
+
+import EventSourcing
+import HashTreeCollections
+
+/// A user's settings for offline behaviour.
+public struct OfflinePreferences: Hashable, Sendable {
+    /// Whose settings.
+    public let userId: String
+    /// Download saved cities by themselves. Off unless asked for.
+    public var autoDownloadEnabled = false
+    /// Download on Wi-Fi only.
+    public var wifiOnlyDownload = true
+    /// Most storage for cached cities, in bytes: 50 to 500 MB of 1,048,576 bytes.
+    public var maxStorageLimit = 100 * 1_048_576
+    /// Synchronise when online.
+    public var autoSync = true
+    /// Warn about data older than 30 days.
+    public var showStaleDataWarning = true
+    /// Days after which a city that was not looked at is deleted: 1 to 90.
+    public var pruneAfterDays = 7
+    /// When a setting was changed last; nil if none ever was.
+    public internal(set) var updatedAt: Timestamp?
+
+    /// What `maxStorageLimit` may be.
+    public static let storageLimits = 50 * 1_048_576...500 * 1_048_576
+    /// What `pruneAfterDays` may be.
+    public static let pruneDays = 1...90
+
+    /// The defaults.
+    public init(userId: String) { self.userId = userId }
+}
+
+/// The settings of all users.
+public struct PreferencesView: ListableView {
+    public static let name = "preferences"
+    public static let version = 1
+
+    private struct Registers: Sendable {
+        var autoDownloadEnabled: Register<Bool>?
+        var wifiOnlyDownload: Register<Bool>?
+        var maxStorageLimit: Register<Int>?
+        var autoSync: Register<Bool>?
+        var showStaleDataWarning: Register<Bool>?
+        var pruneAfterDays: Register<Int>?
+        var updated: Stamp
+    }
+
+    private var users: TreeDictionary<EntityID, Registers> = [:]
+    /// Events whose data no rule can make sense of.
+    public private(set) var ignored = 0
+
+    public init() {}
+
+    public mutating func fold(_ event: Event) {
+        guard event.type == PreferencesUpdated.type else { return }
+        guard let json = event.content.json, let update = try? PreferencesUpdated(json: json)
+        else { return ignored += 1 }
+        let stamp = event.stamp
+        let id = EntityID(update.userId)
+        var user = users[id] ?? Registers(updated: stamp)
+        let changes = update.changes
+        if let value = changes.autoDownloadEnabled { user.autoDownloadEnabled.set(value, stamp) }
+        if let value = changes.wifiOnlyDownload { user.wifiOnlyDownload.set(value, stamp) }
+        if let value = changes.maxStorageLimit { user.maxStorageLimit.set(value, stamp) }
+        if let value = changes.autoSync { user.autoSync.set(value, stamp) }
+        if let value = changes.showStaleDataWarning { user.showStaleDataWarning.set(value, stamp) }
+        if let value = changes.pruneAfterDays { user.pruneAfterDays.set(value, stamp) }
+        user.updated = max(user.updated, stamp)
+        users[id] = user
+    }
+
+    /// A user's settings, defaults included. O(1).
+    public subscript(userId: String) -> OfflinePreferences {
+        var result = OfflinePreferences(userId: userId)
+        guard let user = users[EntityID(userId)] else { return result }
+        if let value = user.autoDownloadEnabled?.value { result.autoDownloadEnabled = value }
+        if let value = user.wifiOnlyDownload?.value { result.wifiOnlyDownload = value }
+        if let value = user.maxStorageLimit?.value { result.maxStorageLimit = value }
+        if let value = user.autoSync?.value { result.autoSync = value }
+        if let value = user.showStaleDataWarning?.value { result.showStaleDataWarning = value }
+        if let value = user.pruneAfterDays?.value { result.pruneAfterDays = value }
+        result.updatedAt = user.updated.time
+        return result
+    }
+
+    /// The users who changed a setting, sorted. O(users).
+    public var userIDs: [String] { users.keys.sorted().map(\.string) }
+
+    public func rows() -> [ViewRow] {
+        userIDs.map { userId in
+            let preferences = self[userId]
+            var row = ViewRow()
+            row.add("userId", userId)
+            row.add("autoDownloadEnabled", preferences.autoDownloadEnabled)
+            row.add("wifiOnlyDownload", preferences.wifiOnlyDownload)
+            row.add("maxStorageLimit", preferences.maxStorageLimit)
+            row.add("autoSync", preferences.autoSync)
+            row.add("showStaleDataWarning", preferences.showStaleDataWarning)
+            row.add("pruneAfterDays", preferences.pruneAfterDays)
+            row.add("updatedAt", preferences.updatedAt?.description)
+            return row
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// What an app records of a learner.
+
+import EventSourcing
+
+/// Commands on learning progress.
+public struct ProgressCommands: Sendable {
+    private let store: EventStore
+
+    package init(_ store: EventStore) { self.store = store }
+
+    /// Makes a course the user's active one. Durable on return.
+    ///
+    /// - Throws: `EventError` (`refused`) for an empty id; `LogError` as `EventStore.append`.
+    @discardableResult
+    public func activateCourse(_ courseId: String, by userId: String) async throws -> Appended {
+        try Self.check([("course id", courseId), ("user id", userId)])
+        return try await store.append(CourseActivated(userId: userId, courseId: courseId))
+    }
+
+    /// Records that a lesson was completed. Durable on return.
+    ///
+    /// - Parameters:
+    ///   - score: how well it went, from 0 to 1.
+    ///   - durationSeconds: how long it took.
+    /// - Throws: `EventError` for an empty id or a score outside 0 to 1; `LogError` as
+    ///   `EventStore.append`.
+    @discardableResult
+    public func completeLesson(
+        _ lessonId: String, course courseId: String, by userId: String, score: Double? = nil,
+        durationSeconds: Double? = nil
+    ) async throws -> Appended {
+        try Self.check([("lesson id", lessonId), ("course id", courseId), ("user id", userId)])
+        // NaN and infinities cannot even be written down, so they are refused before encoding.
+        guard score.map({ (0...1).contains($0) }) ?? true else {
+            throw EventError(.refused, "a score is between 0 and 1")
+        }
+        guard durationSeconds.map({ $0 >= 0 && $0.isFinite }) ?? true else {
+            throw EventError(.refused, "a duration is not negative and not endless")
+        }
+        return try await store.append(
+            LessonCompleted(
+                userId: userId, courseId: courseId, lessonId: lessonId, score: score,
+                durationSeconds: durationSeconds))
+    }
+
+    /// Records that a review session was completed. Durable on return.
+    ///
+    /// - Throws: `EventError` for an empty id, a negative count, or more right answers than items;
+    ///   `LogError` as `EventStore.append`.
+    @discardableResult
+    public func completeReview(
+        _ reviewId: String, course courseId: String, by userId: String, itemsSeen: Int,
+        itemsCorrect: Int
+    ) async throws -> Appended {
+        try Self.check([("review id", reviewId), ("course id", courseId), ("user id", userId)])
+        return try await store.append(
+            ReviewCompleted(
+                userId: userId, courseId: courseId, reviewId: reviewId, itemsSeen: itemsSeen,
+                itemsCorrect: itemsCorrect))
+    }
+
+    private static func check(_ ids: [(String, String)]) throws(EventError) {
+        for (name, id) in ids { try CourseActivated.require(id, name) }
+    }
+}

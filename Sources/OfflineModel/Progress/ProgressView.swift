@@ -1,0 +1,148 @@
+// How far each learner is. Completions are sets: doing a lesson twice counts once, with the best
+// score and the first completion. Spec/views.md.
+
+import EventSourcing
+import HashTreeCollections
+
+/// What a learner has done in one course.
+public struct CourseProgress: Hashable, Sendable {
+    /// The course.
+    public let courseId: String
+    /// Number of different lessons completed.
+    public internal(set) var lessonsCompleted = 0
+    /// Number of different review sessions completed.
+    public internal(set) var reviewsCompleted = 0
+    /// Items asked in them.
+    public internal(set) var itemsSeen = 0
+    /// Items answered right.
+    public internal(set) var itemsCorrect = 0
+}
+
+/// A completed lesson.
+public struct LessonCompletion: Hashable, Sendable {
+    /// The best score of all completions that had one.
+    public internal(set) var bestScore: Double?
+    /// When the lesson was completed first.
+    public var completedAt: Timestamp { first.time }
+    var first: Stamp
+}
+
+/// The progress of all learners.
+public struct ProgressView: ListableView {
+    public static let name = "progress"
+    public static let version = 1
+
+    private struct Review: Hashable, Sendable {
+        var courseId: String
+        var itemsSeen: Int
+        var itemsCorrect: Int
+    }
+
+    private struct Learner: Sendable {
+        var active: Register<String>?
+        var lessons: TreeDictionary<EntityID, TreeDictionary<EntityID, LessonCompletion>> = [:]
+        var reviews: TreeDictionary<EntityID, Register<Review>> = [:]
+    }
+
+    private var learners: TreeDictionary<EntityID, Learner> = [:]
+    /// Events whose data no rule can make sense of.
+    public private(set) var ignored = 0
+
+    public init() {}
+
+    public mutating func fold(_ event: Event) {
+        let json = event.content.json ?? []
+        switch event.type {
+        case CourseActivated.type:
+            guard let course = try? CourseActivated(json: json) else { return ignored += 1 }
+            learners[EntityID(course.userId), default: Learner()].active
+                .set(course.courseId, event.stamp)
+        case LessonCompleted.type:
+            guard let lesson = try? LessonCompleted(json: json) else { return ignored += 1 }
+            let stamp = event.stamp
+            learners[EntityID(lesson.userId), default: Learner()]
+                .lessons[EntityID(lesson.courseId), default: [:]][
+                    EntityID(lesson.lessonId),
+                    default: LessonCompletion(bestScore: nil, first: stamp)
+                ].add(lesson.score, stamp)
+        case ReviewCompleted.type:
+            guard let review = try? ReviewCompleted(json: json) else { return ignored += 1 }
+            learners[EntityID(review.userId), default: Learner()]
+                .reviews[EntityID(review.reviewId)].set(
+                    Review(
+                        courseId: review.courseId, itemsSeen: review.itemsSeen,
+                        itemsCorrect: review.itemsCorrect), event.stamp)
+        default: break
+        }
+    }
+
+    /// The learner's active course. O(1).
+    public func activeCourse(of userId: String) -> String? {
+        learners[EntityID(userId)]?.active?.value
+    }
+
+    /// A lesson that the learner has completed. O(1).
+    public func lesson(
+        _ lessonId: String, course courseId: String, of userId: String
+    ) -> LessonCompletion? {
+        learners[EntityID(userId)]?.lessons[EntityID(courseId)]?[EntityID(lessonId)]
+    }
+
+    /// The learner's progress in every course with a completion, sorted by course. O(completions of
+    /// the learner).
+    public func courses(of userId: String) -> [CourseProgress] {
+        guard let learner = learners[EntityID(userId)] else { return [] }
+        var courses: [EntityID: CourseProgress] = [:]
+        func change(_ courseId: EntityID, _ body: (inout CourseProgress) -> Void) {
+            body(&courses[courseId, default: CourseProgress(courseId: courseId.string)])
+        }
+        for (courseId, lessons) in learner.lessons {
+            change(courseId) { $0.lessonsCompleted = lessons.count }
+        }
+        for review in learner.reviews.values.map(\.value) {
+            change(EntityID(review.courseId)) {
+                $0.reviewsCompleted += 1
+                $0.itemsSeen = $0.itemsSeen.addingSaturating(review.itemsSeen)
+                $0.itemsCorrect = $0.itemsCorrect.addingSaturating(review.itemsCorrect)
+            }
+        }
+        return courses.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    /// All learners, sorted. O(learners).
+    public var userIDs: [String] { learners.keys.sorted().map(\.string) }
+
+    public func rows() -> [ViewRow] {
+        userIDs.map { userId in
+            var row = ViewRow()
+            row.add("userId", userId)
+            row.add("activeCourseId", activeCourse(of: userId))
+            let courses = courses(of: userId).map { course in
+                var writer = JSONObjectWriter()
+                writer.add("courseId", course.courseId)
+                writer.add("lessonsCompleted", course.lessonsCompleted)
+                writer.add("reviewsCompleted", course.reviewsCompleted)
+                writer.add("itemsSeen", course.itemsSeen)
+                writer.add("itemsCorrect", course.itemsCorrect)
+                return writer.finished()
+            }
+            row.add("courses", raw: JSONObjectWriter.array(courses))
+            return row
+        }
+    }
+}
+
+extension LessonCompletion {
+    fileprivate mutating func add(_ score: Double?, _ stamp: Stamp) {
+        first = min(first, stamp)
+        if let score { bestScore = max(bestScore ?? score, score) }
+    }
+}
+
+extension Int {
+    /// Counts from a log can be anything; a sum must not trap.
+    fileprivate func addingSaturating(_ other: Int) -> Int {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
+    }
+}
