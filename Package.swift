@@ -50,7 +50,7 @@ let package = Package(
             name: "Replay",
             dependencies: [
                 "EventSourcing",
-                .product(name: "HashTreeCollections", package: "swift-collections"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
             ],

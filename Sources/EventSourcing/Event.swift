@@ -95,12 +95,20 @@ public struct Event: Hashable, Sendable {
     public let position: Position
     /// What was recorded; lane and time are always set.
     public let content: EventDraft
+    /// The name of the action if the event's type is shipped to the server.
+    public let action: String?
+    /// Bytes of the event's line, newline not included.
+    public let lineBytes: Int
 
-    package init(source: UUID, sequence: UInt64, position: Position, content: EventDraft) {
-        self.source = source
-        self.sequence = sequence
-        self.position = position
+    package init(
+        _ prefix: LinePrefix, content: EventDraft, action: String?, lineBytes: Int
+    ) {
+        source = UUID(integer: prefix.source)
+        sequence = prefix.sequence
+        position = prefix.position
         self.content = content
+        self.action = action
+        self.lineBytes = lineBytes
     }
 
     /// The event's identity.

@@ -9,27 +9,30 @@ extension LogReader {
     /// - Throws: as `forEachLine`, and `corrupt` for a line that is not an event.
     @discardableResult
     package func forEachEvent(
-        from first: Position = Position(1), _ body: (Event) throws -> Bool
+        from first: Position = Position(1), catalogue: EventCatalogue,
+        _ body: (Event) throws -> Bool
     ) throws -> Outcome {
         try forEachLine(from: first) { prefix, line in
-            try body(try Self.event(line, prefix, directory: directory))
+            try body(try Self.event(line, prefix, catalogue, directory: directory))
         }
     }
 
     /// The event of a stored line.
-    package static func event(_ line: RawSpan, directory: String) throws(LogError) -> Event {
+    package static func event(
+        _ line: RawSpan, _ catalogue: EventCatalogue, directory: String
+    ) throws(LogError) -> Event {
         let prefix: LinePrefix
         do throws(FormatError) {
             prefix = try LinePrefix(line)
         } catch { throw LogError(error, path: directory, offset: nil) }
-        return try event(line, prefix, directory: directory)
+        return try event(line, prefix, catalogue, directory: directory)
     }
 
     private static func event(
-        _ line: RawSpan, _ prefix: LinePrefix, directory: String
+        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, directory: String
     ) throws(LogError) -> Event {
         do throws(EventError) {
-            return try LineDecoder.event(line, prefix)
+            return try LineDecoder.event(line, prefix, catalogue)
         } catch {
             throw LogError(
                 .corrupt, path: directory, positions: prefix.position...prefix.position,

@@ -49,14 +49,16 @@ package enum LineDecoder {
     /// The event of a line that this log holds.
     ///
     /// - Throws: `EventError` where the line is not what a writer of this format writes.
-    package static func event(_ line: RawSpan, _ prefix: LinePrefix) throws(EventError) -> Event {
+    package static func event(
+        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
+    ) throws(EventError) -> Event {
         let decoded = try decode(line)
         guard decoded.draft.lane != nil, decoded.draft.time != nil else {
             throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
         }
         return Event(
-            source: UUID(integer: prefix.source), sequence: prefix.sequence,
-            position: prefix.position, content: decoded.draft)
+            prefix, content: decoded.draft, action: catalogue[decoded.draft.type]?.action,
+            lineBytes: line.byteCount)
     }
 
     private static func checkUTF8(_ line: RawSpan) throws(JSONError) {

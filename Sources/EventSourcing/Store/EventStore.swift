@@ -47,6 +47,7 @@ public actor EventStore {
     private var pending = Pending()
     private var flushIsScheduled = false
     private var isClosed = false
+    private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
 
     /// Milliseconds to add to the device's clock to get the server's.
     public private(set) var clockOffset: Int64 = 0
@@ -80,7 +81,9 @@ public actor EventStore {
             let views = ViewSet(views)
             var floor = TimeFloor()
             var count = 0
-            try LogReader(directory, fileSystem: environment.fileSystem).forEachEvent { event in
+            try LogReader(directory, fileSystem: environment.fileSystem).forEachEvent(
+                catalogue: catalogue
+            ) { event in
                 views.fold(event)
                 floor.add(event.time)
                 count += 1
@@ -121,11 +124,39 @@ public actor EventStore {
     /// - Complexity: one frame to read.
     public func event(at position: Position) throws -> Event? {
         guard let line = try log.line(at: position) else { return nil }
-        return try LogReader.event(line.span.bytes, directory: log.directory)
+        return try LogReader.event(line.span.bytes, catalogue, directory: log.directory)
     }
+
+    /// The committed line at a position, without newline, or nil.
+    package func line(at position: Position) throws(LogError) -> [UInt8]? {
+        try log.line(at: position)
+    }
+
+    /// The log's folder.
+    public nonisolated var directory: String { log.directory }
 
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
+
+    /// A signal after every commit, the first at once; several that nobody took become one. Ends
+    /// when the store is closed.
+    package func commits() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let id = UUID()
+        guard !isClosed else {
+            continuation.finish()
+            return stream
+        }
+        commitSignals[id] = continuation
+        continuation.onTermination = { [weak self] _ in
+            Task { await self?.removeSignal(id) }
+        }
+        continuation.yield()
+        return stream
+    }
+
+    private func removeSignal(_ id: UUID) { commitSignals[id] = nil }
 
     // MARK: Appending
 
@@ -210,6 +241,7 @@ public actor EventStore {
         }
         for event in batch.events.dropFirst(batch.relaxedCount) { views.fold(event) }
         for waiter in batch.waiters { waiter.resume() }
+        for signal in commitSignals.values { signal.yield() }
     }
 
     /// Writes what waits, closes the log in order and releases its lock. The store cannot be used
@@ -221,12 +253,17 @@ public actor EventStore {
         isClosed = true
         var failure: (any Error)?
         do { try flush() } catch { failure = error }
+        for signal in commitSignals.values { signal.finish() }
+        commitSignals = [:]
         try log.close()
         if let failure { throw failure }
     }
 
     /// Corrects the clock by what a server's replies tell.
     package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
+
+    /// The device's time, in milliseconds since 1970.
+    package var deviceNow: Int64 { environment.now() }
 
     /// The corrected time.
     package var now: Int64 { environment.now() + clockOffset }
@@ -261,7 +298,8 @@ public actor EventStore {
         if let event = pending.event(draft.id) {
             found = event
         } else if let line = try log.line(id: draft.id.integer) {
-            found = try LogReader.event(line.bytes.span.bytes, directory: log.directory)
+            found = try LogReader.event(
+                line.bytes.span.bytes, catalogue, directory: log.directory)
         } else {
             return nil
         }
@@ -347,8 +385,8 @@ public actor EventStore {
                 try check(draft, lineBytes: batch.lines.count - start - 1)
                 batch.events.append(
                     Event(
-                        source: incarnation, sequence: next.rawValue, position: next,
-                        content: draft))
+                        prefix, content: draft, action: catalogue[draft.type]?.action,
+                        lineBytes: batch.lines.count - start - 1))
                 batch.positions[draft.id] = next
                 batch.results.append(Appended(id: draft.id, position: next, isNew: true))
                 next = next.next

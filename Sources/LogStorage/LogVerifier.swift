@@ -1,0 +1,250 @@
+// Reads everything a log holds and says what is not right, with its place; goes on behind damage
+// wherever the footer says where the next frame begins. Spec/recovery.md, REC-7.
+
+import LogFormat
+
+/// Something that is not right in a log.
+package struct Finding: Hashable, Sendable {
+    /// What kind of damage it is.
+    package var code: String
+    /// The segment file.
+    package var segment: String
+    package var offset: Int?
+    package var positions: ClosedRange<Position>?
+    package var detail: String
+}
+
+/// What verification came to.
+package struct VerificationSummary: Hashable, Sendable {
+    package var segments = 0
+    package var events = 0
+    package var plaintextBytes = 0
+    package var last = Position.zero
+    package var findings: [Finding] = []
+    /// Bytes that the next writer will cut; no damage.
+    package var tornTail: TornTail?
+    /// Whether the log was closed in order.
+    package var wasClosed = true
+}
+
+/// Verifies a log without its lock.
+package struct LogVerifier {
+    private let directory: String
+    private let fileSystem: any FileSystem
+
+    package init(_ directory: String, fileSystem: any FileSystem = POSIXFileSystem()) {
+        self.directory = directory
+        self.fileSystem = fileSystem
+    }
+
+    /// Reads the whole log.
+    ///
+    /// - Parameter line: called with every intact line; returns what is wrong with it, if anything.
+    /// - Throws: `LogError` where there is no log, it is of a newer version, or a file cannot be
+    ///   read. Damage is no error; it is in the summary.
+    /// - Complexity: O(bytes); memory for one frame and one footer.
+    package func verify(
+        _ line: (LinePrefix, RawSpan) -> String?
+    ) throws -> VerificationSummary {
+        let names = try LogDirectory.segments(of: directory, fileSystem)
+        guard !names.isEmpty else {
+            throw LogError(.noSuchLog, path: directory, "the folder is empty")
+        }
+        var summary = VerificationSummary()
+        var next = Position(1)
+        var logID: UInt128?
+        for (number, name) in names.enumerated() {
+            let base = SegmentName.base(name) ?? next
+            if base != next {
+                summary.findings.append(
+                    Finding(
+                        code: "missing-segment", segment: name, offset: nil,
+                        positions: min(next, base)...max(next, Position(base.rawValue - 1)),
+                        detail: base > next
+                            ? "positions \(next) to \(base.rawValue - 1) are in no segment"
+                            : "the segment overlaps with the one before"))
+            }
+            let isLast = number == names.count - 1
+            let following = isLast ? nil : SegmentName.base(names[number + 1])
+            next = try verify(name, base, following, &logID, &summary, line)
+            summary.segments += 1
+        }
+        summary.last = Position(next.rawValue - 1)
+        return summary
+    }
+
+    /// Verifies one segment; returns the position that the next one must begin with.
+    private func verify(
+        _ name: String, _ base: Position, _ following: Position?, _ logID: inout UInt128?,
+        _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
+    ) throws -> Position {
+        let path = directory + "/" + name
+        var found: [Finding] = []
+        defer { summary.findings += found }
+        func add(_ error: LogError) {
+            found.append(
+                Finding(
+                    code: error.code.rawValue, segment: name, offset: error.offset,
+                    positions: error.positions, detail: error.detail))
+        }
+        do {
+            guard following == nil else {
+                let segment = try SealedSegment(name, in: directory, fileSystem)
+                try check(segment.header, &logID, path)
+                try verify(segment, &found, &summary, line)
+                return segment.footer.coveredThrough.next
+            }
+            return try verifyLast(name, path, &found, &logID, &summary, line)
+        } catch let error as LogError
+            where error.code == .corrupt || error.code == .notALog
+        {
+            add(error)
+            return following ?? base
+        }
+    }
+
+    private func check(
+        _ header: SegmentHeader, _ logID: inout UInt128?, _ path: String
+    ) throws(LogError) {
+        guard logID == nil || logID == header.logID else {
+            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
+        }
+        logID = header.logID
+    }
+
+    private func verifyLast(
+        _ name: String, _ path: String, _ found: inout [Finding], _ logID: inout UInt128?,
+        _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
+    ) throws -> Position {
+        // A writer may be at work: what looks bad is looked at again before it is believed.
+        let recovery = Recovery(directory: directory, fileSystem: fileSystem)
+        var attempt = 1
+        while true {
+            let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+            var lines: [Finding] = []
+            var events = 0
+            var bytes = 0
+            do {
+                let last = try recovery.judge(name, file: file) { prefix, text in
+                    events += 1
+                    bytes += text.byteCount + 1
+                    if let wrong = line(prefix, text) {
+                        lines.append(Self.badLine(name, prefix, wrong))
+                    }
+                }
+                if case .torn = last, attempt < 4 {
+                    attempt += 1
+                    continue
+                }
+                switch last {
+                case .unfinished:
+                    summary.wasClosed = false
+                    return SegmentName.base(name) ?? Position(1)
+                case .sealed(let footer, _, _):
+                    let segment = try SealedSegment(name, in: directory, fileSystem)
+                    try check(segment.header, &logID, path)
+                    try verify(segment, &found, &summary, line)
+                    return footer.coveredThrough.next
+                case .closed(let live), .live(let live), .torn(let live, _):
+                    try check(live.header, &logID, path)
+                    found += lines
+                    summary.events += events
+                    summary.plaintextBytes += bytes
+                    if case .closed = last {} else { summary.wasClosed = false }
+                    if case .torn(_, let tail) = last { summary.tornTail = tail }
+                    return live.contents.next
+                }
+            } catch let error as LogError where error.code == .corrupt && attempt < 4 {
+                attempt += 1
+            } catch {
+                found += lines
+                summary.events += events
+                summary.plaintextBytes += bytes
+                throw error
+            }
+        }
+    }
+
+    private static func badLine(_ name: String, _ prefix: LinePrefix, _ wrong: String) -> Finding {
+        Finding(
+            code: "bad-line", segment: name, offset: nil,
+            positions: prefix.position...prefix.position, detail: wrong)
+    }
+
+    private static func place(_ step: ScanStep) -> (offset: Int, detail: String) {
+        switch step {
+        case .commit(let commit): (commit.offset, "")
+        case .tail(_, let offset): (offset, "a sealed segment ends before its footer")
+        case .damage(let damage): (damage.offset, damage.error.detail)
+        }
+    }
+
+    /// Verifies a sealed segment frame by frame.
+    private func verify(
+        _ segment: SealedSegment, _ found: inout [Finding],
+        _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
+    ) throws {
+        let name = SegmentName.of(segment.header.base)
+        let footer = segment.footer
+        var contents = SegmentContents(base: segment.header.base)
+        var isWhole = true
+        var scanner = SegmentScanner(
+            segment.file, expecting: segment.header.base, allowsHoles: footer.isCompacted)
+        scan: while true {
+            let step = try storage { () throws(FileError) in try scanner.next() }
+            switch step {
+            case .commit(let commit):
+                if commit.beginsFrame { contents.begin(frameAt: commit.frameOffset) }
+                for scanned in commit.lines {
+                    let bytes = scanner.plaintext.span.bytes.extracting(scanned.range)
+                    contents.add(scanned.prefix, line: bytes)
+                    if let wrong = line(scanned.prefix, bytes) {
+                        found.append(Self.badLine(name, scanned.prefix, wrong))
+                    }
+                    let candidates = try segment.candidateFrames(id: scanned.prefix.id)
+                    if !candidates.contains(where: { $0.offset == commit.frameOffset }) {
+                        found.append(
+                            Finding(
+                                code: "id-index", segment: name, offset: segment.footerAt,
+                                positions: scanned.prefix.position...scanned.prefix.position,
+                                detail: "the id index does not lead to the event"))
+                    }
+                }
+            case .tail(_, let offset) where offset == segment.footerAt: break scan
+            case .tail, .damage:
+                isWhole = false
+                let (offset, detail) = Self.place(step)
+                found.append(
+                    Finding(
+                        code: "corrupt", segment: name, offset: offset,
+                        positions: segment.positions(from: scanner.expected, after: offset),
+                        detail: detail))
+                guard
+                    let next = footer.frames.first(where: {
+                        $0.offset > offset && $0.first >= scanner.expected
+                    })
+                else { break scan }
+                scanner = SegmentScanner(
+                    segment.file, at: next.offset, expecting: next.first,
+                    allowsHoles: footer.isCompacted)
+            }
+        }
+        summary.events += contents.eventCount
+        summary.plaintextBytes += contents.plaintextBytes
+        guard isWhole else { return }
+        let digest = try storage { () throws(FileError) in
+            try SegmentFooter.digest(of: segment.file, through: segment.footerAt)
+        }
+        let agrees =
+            digest == footer.digest && contents.frames == footer.frames
+            && contents.lines == footer.lines && UInt64(contents.eventCount) == footer.eventCount
+            && contents.times == footer.times
+            && UInt64(contents.plaintextBytes) == footer.plaintextBytes
+        if !agrees {
+            found.append(
+                Finding(
+                    code: "footer", segment: name, offset: segment.footerAt, positions: nil,
+                    detail: "the footer does not agree with the segment's contents"))
+        }
+    }
+}

@@ -1,0 +1,219 @@
+// Ships the outbox: asks ReplayState what to do, does it, records what came of it. Everything that
+// touches the world is here; every decision is there. Spec/replay.md.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Logging
+
+/// What a run of the replayer came to.
+public struct SyncReport: Hashable, Sendable {
+    /// Events that the server has applied.
+    public var applied = 0
+    /// Events that the server already had.
+    public var duplicate = 0
+    /// Events that were parked.
+    public var rejected = 0
+    /// Events in conflict.
+    public var conflict = 0
+    /// Events that are still to be sent, held ones included.
+    public var pending = 0
+    /// Those of them that wait for somebody's decision.
+    public var held = 0
+    /// Why the run stopped with events left that nobody holds.
+    public var message: String?
+
+    /// An empty report.
+    public init() {}
+}
+
+/// Ships a store's outbox to a server.
+public struct Replayer: Sendable {
+    private let store: EventStore
+    private let transport: any Transport
+    private let credentials: any Credentials
+    private let logger: Logger
+
+    /// How long a run with an end waits for something that would let it go on.
+    private static let patienceMilliseconds: Int64 = 5_000
+
+    /// Creates a replayer. The store must keep the view `Outbox`.
+    public init(
+        _ store: EventStore, transport: any Transport,
+        credentials: any Credentials = NoCredentials(),
+        logger: Logger = Logger(label: "daybook.replay")
+    ) {
+        self.store = store
+        self.transport = transport
+        self.credentials = credentials
+        self.logger = logger
+    }
+
+    /// When a run ends.
+    public enum End: Sendable {
+        /// When nothing more can be sent now: a wait of more than five seconds would be needed.
+        case whenNothingMoves
+        /// At a time at the latest.
+        case at(Timestamp)
+        /// When the task is cancelled.
+        case never
+    }
+
+    /// Ships what the outbox holds.
+    ///
+    /// Every event that the server settles is recorded in the same log. A crash between the
+    /// server's reply and that record costs one duplicate send, which the server recognises.
+    ///
+    /// - Parameter progress: called after every reply.
+    /// - Returns: what was shipped and what is left. Its records are on the disk.
+    /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
+    ///   no errors; they are in the report.
+    public func run(
+        until end: End = .whenNothingMoves, progress: (@Sendable (SyncReport) -> Void)? = nil
+    ) async throws -> SyncReport {
+        var state = ReplayState()
+        var report = SyncReport()
+        var seen = Position.zero
+        let commits = await store.commits()
+        var commitsIterator = commits.makeAsyncIterator()
+        var token: String?
+        var hasToken = false
+        loop: while !Task.isCancelled {
+            let outbox = store.view(Outbox.self)
+            for entry in outbox.entries(from: seen.next) { state.add(entry) }
+            seen = outbox.through
+            let now = await store.deviceNow
+            if case .at(let time) = end, now >= time.milliseconds { break }
+            switch state.next(now: now) {
+            case .send(let items):
+                if !hasToken {
+                    do {
+                        token = try await credentials.token()
+                        hasToken = true
+                    } catch {
+                        let outcome = state.take(
+                            .failure("no token: \(error)"), now: now, random: .random(in: 0..<1))
+                        report.message = outcome.message
+                        continue
+                    }
+                }
+                let outcome = try await exchange(items, token, &state)
+                try await record(outcome, &report)
+                report.pending = state.count
+                progress?(report)
+            case .refreshToken:
+                hasToken = false
+                if let new = try? await credentials.refresh(refused: token), new != token {
+                    token = new
+                    hasToken = true
+                    state.tokenChanged()
+                } else {
+                    state.tokenRefused()
+                    report.message = "the server refuses the token (401), and there is no other"
+                }
+            case .wait(let time):
+                let delay = max(1, time - now)
+                guard try await wait(delay, end, &commitsIterator) else { break loop }
+            case .paused:
+                // Somebody has to change something; looking again now and then costs little.
+                guard try await wait(ReplayState.backoffMax, end, &commitsIterator) else {
+                    break loop
+                }
+                state.resume()
+            case .idle:
+                try await record(state.confirmSuspect(), &report)
+                guard case .never = end, await commitsIterator.next() != nil else { break loop }
+            }
+        }
+        report.pending = state.count
+        report.held = state.heldCount
+        try await store.flush()
+        return report
+    }
+
+    /// Waits; false if the run's end does not allow for it.
+    private func wait(
+        _ milliseconds: Int64, _ end: End, _ commits: inout AsyncStream<Void>.Iterator
+    ) async throws -> Bool {
+        switch end {
+        case .whenNothingMoves:
+            guard milliseconds <= Self.patienceMilliseconds else { return false }
+        case .at(let time):
+            let now = await store.deviceNow
+            guard now + milliseconds < time.milliseconds else { return false }
+        case .never: break
+        }
+        do {
+            try await Task.sleep(for: .milliseconds(milliseconds))
+        } catch { return false }
+        return true
+    }
+
+    private func exchange(
+        _ items: [ReplayState.Item], _ token: String?, _ state: inout ReplayState
+    ) async throws -> ReplayState.Outcome {
+        let batch = try await body(of: items)
+        let answer: ReplayState.Answer
+        let sent = await store.deviceNow
+        do {
+            let reply = try await transport.send(batch, token: token)
+            if reply.status == 200, let date = reply.date {
+                let received = await store.deviceNow
+                await store.setClockOffset(
+                    ServerClock.offset(serverDate: date, sent: sent, received: received))
+            }
+            answer = .reply(reply)
+        } catch {
+            answer = .failure(Self.words(error))
+        }
+        let outcome = state.take(
+            answer, now: await store.deviceNow, random: .random(in: 0..<1))
+        if let message = outcome.message {
+            logger.notice("\(message)", metadata: ["events": "\(items.count)"])
+        }
+        return outcome
+    }
+
+    /// The stored lines as a JSON array.
+    private func body(of items: [ReplayState.Item]) async throws -> [UInt8] {
+        try await store.flush()
+        var body: [UInt8] = [UInt8(ascii: "[")]
+        for item in items {
+            guard let line = try await store.line(at: item.position) else {
+                throw LogError(
+                    .corrupt, path: store.directory, positions: item.position...item.position,
+                    "the outbox names a line that the log does not have")
+            }
+            if body.count > 1 { body.append(UInt8(ascii: ",")) }
+            body.append(contentsOf: line)
+        }
+        body.append(UInt8(ascii: "]"))
+        return body
+    }
+
+    private func record(
+        _ outcome: ReplayState.Outcome, _ report: inout SyncReport
+    ) async throws {
+        if let message = outcome.message { report.message = message }
+        var settled = SyncSettled()
+        let outbox = store.view(Outbox.self)
+        let applied = outcome.settled.filter { $0.value == .applied }.map(\.key)
+        let duplicate = outcome.settled.filter { $0.value == .duplicate }.map(\.key)
+        settled.applied = outbox.ranges(of: Set(applied))
+        settled.duplicate = outbox.ranges(of: Set(duplicate))
+        settled.entries = outcome.entries
+        report.applied += applied.count
+        report.duplicate += duplicate.count
+        report.rejected += outcome.entries.count { $0.outcome == .parked }
+        report.conflict += outcome.entries.count { $0.outcome == .conflict }
+        guard !settled.isEmpty else { return }
+        if !outcome.settled.isEmpty { report.message = nil }
+        try await store.append(settled, durability: .relaxed)
+    }
+
+    private static func words(_ error: any Error) -> String {
+        let error = error as NSError
+        return "no answer: \(error.localizedDescription)"
+    }
+}

@@ -1,0 +1,19 @@
+// How far the device's clock is from the server's. Spec/replay.md, CLOCK-1.
+
+import EventSourcing
+
+/// The offset between two clocks, from one exchange.
+enum ServerClock {
+    /// A `Date` header has whole seconds, so an offset below this says nothing.
+    static let resolutionMilliseconds: Int64 = 1_000
+
+    /// Milliseconds to add to the device's clock to get the server's: the header, taken for the
+    /// middle of its second, against the middle of the round trip.
+    static func offset(serverDate: Int64, sent: Int64, received: Int64) -> Int64 {
+        let offset = serverDate + 500 - (sent + (received - sent) / 2)
+        return abs(offset) <= resolutionMilliseconds ? 0 : offset
+    }
+}
+
+/// Milliseconds since 1970 of an RFC 3339 text.
+func millisecondsOfRFC3339(_ text: String) -> Int64? { Timestamp(text)?.milliseconds }

@@ -1,0 +1,118 @@
+// What the log remembers of the server's replies: one relaxed event a reply. Spec/sync-records.md.
+
+import EventSourcing
+import Foundation
+import LogFormat
+
+/// The record of one reply: what left the outbox, and what was charged, parked or in conflict.
+public struct SyncSettled: EventPayload, Hashable {
+    public static let type = "daybook.sync.settled"
+
+    /// Ranges of positions whose shipped events the server has applied.
+    public var applied: [ClosedRange<UInt64>] = []
+    /// Ranges of positions whose shipped events the server already had.
+    public var duplicate: [ClosedRange<UInt64>] = []
+    /// Everything else worth a record.
+    public var entries: [Entry] = []
+
+    /// What a reply did to one event that it did not settle.
+    public struct Entry: Hashable, Sendable {
+        /// The event's position.
+        public var position: UInt64
+        /// The event's id.
+        public var id: UUID
+        /// What it came to.
+        public var outcome: Outcome
+        /// How often `retry` was answered so far.
+        public var retryCount: Int
+        /// The server's code, or one that begins with `http_`.
+        public var code: String?
+        /// The server's words.
+        public var detail: String?
+    }
+
+    /// What became of an event that was not settled.
+    public enum Outcome: String, Sendable {
+        /// It stays in the outbox; the attempt was charged.
+        case retry
+        /// It is out of the queue until someone decides.
+        case parked
+        /// Its lane waits for a resolution.
+        case conflict
+    }
+
+    /// An empty record.
+    public init() {}
+
+    /// Whether there is anything to remember.
+    public var isEmpty: Bool { applied.isEmpty && duplicate.isEmpty && entries.isEmpty }
+
+    public init(json: [UInt8]) throws {
+        guard case .object(let members) = try JSONValue(json.span.bytes) else {
+            throw EventError(.invalidData, "data is not a JSON object")
+        }
+        applied = try Self.ranges(members["applied"])
+        duplicate = try Self.ranges(members["duplicate"])
+        guard case .array(let entries)? = members["entries"] else { return }
+        self.entries = try entries.map { entry in
+            guard case .object(let entry) = entry,
+                case .number(let position)? = entry["position"],
+                let position = position.integerValue, position > 0,
+                case .string(let id)? = entry["id"], let id = UUID(uuidString: id),
+                case .string(let outcome)? = entry["outcome"],
+                let outcome = Outcome(rawValue: outcome)
+            else { throw EventError(.invalidData, "data.entries has a malformed entry") }
+            var count = 0
+            if case .number(let number)? = entry["retryCount"] { count = number.integerValue ?? 0 }
+            return Entry(
+                position: UInt64(position), id: id, outcome: outcome, retryCount: max(0, count),
+                code: entry["code"]?.stringValue, detail: entry["detail"]?.stringValue)
+        }
+    }
+
+    private static func ranges(_ value: JSONValue?) throws -> [ClosedRange<UInt64>] {
+        guard let value else { return [] }
+        guard case .array(let pairs) = value else {
+            throw EventError(.invalidData, "a list of ranges is not an array")
+        }
+        return try pairs.map { pair in
+            guard case .array(let ends) = pair, ends.count == 2,
+                case .number(let first) = ends[0], case .number(let last) = ends[1],
+                let first = first.integerValue, let last = last.integerValue,
+                first > 0, first <= last
+            else { throw EventError(.invalidData, "a range is not a pair of positions") }
+            return UInt64(first)...UInt64(last)
+        }
+    }
+
+    public func json() -> [UInt8] {
+        func pairs(_ ranges: [ClosedRange<UInt64>]) -> [UInt8] {
+            JSONObjectWriter.array(
+                ranges.map { Array("[\($0.lowerBound),\($0.upperBound)]".utf8) })
+        }
+        var writer = JSONObjectWriter()
+        if !applied.isEmpty { writer.add("applied", raw: pairs(applied)) }
+        if !duplicate.isEmpty { writer.add("duplicate", raw: pairs(duplicate)) }
+        if !entries.isEmpty {
+            let list = entries.map { entry in
+                var writer = JSONObjectWriter()
+                writer.add("position", raw: Array("\(entry.position)".utf8))
+                writer.add("id", entry.id.text)
+                writer.add("outcome", entry.outcome.rawValue)
+                writer.add("retryCount", entry.retryCount)
+                if let code = entry.code { writer.add("code", code) }
+                if let detail = entry.detail { writer.add("detail", detail) }
+                return writer.finished()
+            }
+            writer.add("entries", raw: JSONObjectWriter.array(list))
+        }
+        return writer.finished()
+    }
+}
+
+extension JSONValue {
+    /// The string, if it is one.
+    package var stringValue: String? {
+        if case .string(let value) = self { value } else { nil }
+    }
+}

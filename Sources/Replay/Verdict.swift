@@ -1,0 +1,62 @@
+// The server's word on one event, and how a reply is read. Spec/sync-protocol.md.
+
+import EventSourcing
+import Foundation
+
+/// The server's word on one event.
+public struct Verdict: Hashable, Sendable {
+    /// What the server did with it.
+    public enum Status: String, Sendable {
+        /// The server has it now, durably.
+        case applied
+        /// The server had it already.
+        case duplicate
+        /// The server will never accept it.
+        case rejected
+        /// The server's state has moved on since the event was made.
+        case conflict
+        /// Not now.
+        case retry
+        /// Not looked at.
+        case unprocessed
+    }
+
+    /// The event.
+    public var id: UUID
+    /// The status; an unknown one counts as `unprocessed`.
+    public var status: Status
+    /// A machine-readable reason.
+    public var code: String?
+    /// The reason in words.
+    public var detail: String?
+    /// What the server holds instead, for a conflict.
+    public var current: JSONValue?
+    /// How long to wait, for a retry.
+    public var retryAfterSeconds: Double?
+
+    /// Reads the verdicts of a reply.
+    ///
+    /// - Returns: nil if the body is not a verdict reply.
+    package static func parse(_ body: [UInt8]) -> [Verdict]? {
+        guard case .object(let members)? = try? JSONValue(body.span.bytes),
+            case .array(let list)? = members["verdicts"]
+        else { return nil }
+        var verdicts: [Verdict] = []
+        for element in list {
+            guard case .object(let verdict) = element,
+                let id = verdict["id"]?.stringValue.flatMap(UUID.init(uuidString:))
+            else { return nil }
+            var seconds: Double?
+            if case .number(let number)? = verdict["retryAfterSeconds"] {
+                seconds = number.doubleValue
+            }
+            verdicts.append(
+                Verdict(
+                    id: id,
+                    status: verdict["status"]?.stringValue.flatMap(Status.init) ?? .unprocessed,
+                    code: verdict["code"]?.stringValue, detail: verdict["detail"]?.stringValue,
+                    current: verdict["current"], retryAfterSeconds: seconds))
+        }
+        return verdicts
+    }
+}
