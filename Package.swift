@@ -65,6 +65,7 @@ let package = Package(
             dependencies: [
                 "Daybook",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tools/logtool",
             swiftSettings: strict),

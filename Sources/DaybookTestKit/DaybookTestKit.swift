@@ -1,1 +1,1 @@
-// scaffold
+// placeholder

@@ -34,8 +34,14 @@ public struct ViewRow: Sendable, Hashable {
         add(name, raw: Array("\(value)".utf8))
     }
 
+    /// A row that is one JSON object already.
+    package init(line: RawSpan) { text = line.array }
+
+    private var text: [UInt8]?
+
     /// The row as one JSON object.
     public var json: [UInt8] {
+        if let text { return text }
         var writer = JSONObjectWriter()
         for field in fields { writer.add(field.name, raw: field.json) }
         return writer.finished()

@@ -68,6 +68,28 @@ package struct LogReader: Sendable {
         return outcome
     }
 
+    /// What the log's files say without being read.
+    package func files() throws(LogError) -> (
+        segments: Int, bytes: Int, logID: String, account: String?
+    ) {
+        let names = try LogDirectory.segments(of: directory, fileSystem)
+        var bytes = 0
+        var header: SegmentHeader?
+        for name in names {
+            let path = directory + "/" + name
+            let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+            bytes += try storage { () throws(FileError) in try file.size() }
+            guard header == nil else { continue }
+            let start = try storage { () throws(FileError) in
+                try file.read(at: 0, count: SegmentHeader.encodedBytes)
+            }
+            header = try? SegmentHeader(start.span.bytes)
+        }
+        var id: [UInt8] = []
+        LineText.append(uuid: header?.logID ?? 0, to: &id)
+        return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
+    }
+
     private func check(
         _ header: SegmentHeader, _ logID: inout UInt128?, _ path: String
     ) throws(LogError) {

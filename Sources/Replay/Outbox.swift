@@ -53,6 +53,25 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     }
 }
 
+extension OutboxEntry {
+    /// The action as the documents' SyncAction, with the event's data.
+    public func row(data: [UInt8]?) -> ViewRow {
+        var row = ViewRow()
+        row.add("id", id.text)
+        row.add("actionType", action)
+        row.add("entityId", entityId)
+        row.add("actionData", raw: data)
+        row.add("timestamp", timestamp.description)
+        row.add("syncStatus", status.rawValue)
+        row.add("retryCount", retryCount)
+        row.add("lastAttemptAt", lastAttemptAt?.description)
+        row.add("errorMessage", errorMessage)
+        row.add("parked", status == .failed)
+        row.add("position", Int(clamping: position.rawValue))
+        return row
+    }
+}
+
 /// The actions that the server has not settled.
 public struct Outbox: Projection {
     public static let name = "outbox"

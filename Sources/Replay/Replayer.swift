@@ -153,7 +153,7 @@ public struct Replayer: Sendable {
     private func exchange(
         _ items: [ReplayState.Item], _ token: String?, _ state: inout ReplayState
     ) async throws -> ReplayState.Outcome {
-        let batch = try await body(of: items)
+        let batch = try await store.jsonArray(of: items.map(\.position))
         let answer: ReplayState.Answer
         let sent = await store.deviceNow
         do {
@@ -173,23 +173,6 @@ public struct Replayer: Sendable {
             logger.notice("\(message)", metadata: ["events": "\(items.count)"])
         }
         return outcome
-    }
-
-    /// The stored lines as a JSON array.
-    private func body(of items: [ReplayState.Item]) async throws -> [UInt8] {
-        try await store.flush()
-        var body: [UInt8] = [UInt8(ascii: "[")]
-        for item in items {
-            guard let line = try await store.line(at: item.position) else {
-                throw LogError(
-                    .corrupt, path: store.directory, positions: item.position...item.position,
-                    "the outbox names a line that the log does not have")
-            }
-            if body.count > 1 { body.append(UInt8(ascii: ",")) }
-            body.append(contentsOf: line)
-        }
-        body.append(UInt8(ascii: "]"))
-        return body
     }
 
     private func record(

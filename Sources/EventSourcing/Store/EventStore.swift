@@ -127,9 +127,24 @@ public actor EventStore {
         return try LogReader.event(line.span.bytes, catalogue, directory: log.directory)
     }
 
-    /// The committed line at a position, without newline, or nil.
-    package func line(at position: Position) throws(LogError) -> [UInt8]? {
-        try log.line(at: position)
+    /// The lines at positions as a JSON array, byte for byte as they are on the disk: what is
+    /// shipped. Commits what waits first, so nothing leaves the device that could still be lost.
+    ///
+    /// - Throws: `LogError`, `corrupt` where there is no such line.
+    package func jsonArray(of positions: [Position]) throws -> [UInt8] {
+        try flush()
+        var array: [UInt8] = [UInt8(ascii: "[")]
+        for position in positions {
+            guard let line = try log.line(at: position) else {
+                throw LogError(
+                    .corrupt, path: directory, positions: position...position,
+                    "the outbox names a line that the log does not have")
+            }
+            if array.count > 1 { array.append(UInt8(ascii: ",")) }
+            array.append(contentsOf: line)
+        }
+        array.append(UInt8(ascii: "]"))
+        return array
     }
 
     /// The log's folder.

@@ -1,0 +1,163 @@
+// logtool import: CloudEvents lines become local mutations.
+
+import ArgumentParser
+import Daybook
+import Foundation
+import LogFormat
+import LogStorage
+
+struct Import: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Appends CloudEvents lines as local mutations.",
+        discussion: """
+            Creates the log if there is none. Known events are skipped and counted, so an import \
+            that stopped can simply be run again. A line that is not a valid event stops it with \
+            the line's number; what came before is in.
+
+            Example: logtool import ./log journey.ndjson
+            """)
+
+    @Argument(help: "The log's folder.")
+    var directory: String
+    @Argument(help: "A file with one event a line, or - for standard input.")
+    var file: String
+    @Option(help: "Events a commit at most; 1 makes every event its own durable commit.")
+    var batch = 1_000
+    @Flag(help: "Print 'id position' for each event as soon as it is on the disk.")
+    var ack = false
+    @Option(help: "Whose log it is; only for a new log, or to be checked.")
+    var account: String?
+    @OptionGroup var output: OutputOptions
+
+    private static let inferredBytes = 120
+
+    func validate() throws {
+        guard batch >= 1 else { throw ValidationError("--batch takes a number from 1 on.") }
+    }
+
+    func run() async throws {
+        try await Exit.mapping { try await work() }
+    }
+
+    private func work() async throws {
+        var source = try LineSource(file)
+        let store = try await EventStore.open(
+            at: directory, account: account, catalogue: OfflineModel.catalogue, views: [])
+        if let tail = store.recovery.tornTail {
+            Message.note(
+                "note: \(tail.byteCount) bytes of an unfinished write were cut and kept as "
+                    + (tail.quarantinedAs ?? "nothing"))
+        }
+        var result = Result()
+        let progress = Progress("imported")
+        do {
+            try await feed(&source, store, &result, progress)
+        } catch {
+            progress.finish()
+            try? await store.close()
+            throw error
+        }
+        progress.finish()
+        try await store.close()
+        var row = ViewRow()
+        row.add("appended", result.appended)
+        row.add("skipped", result.skipped)
+        row.add("lines", source.number)
+        if ack {
+            Message.note(
+                "appended \(result.appended), skipped \(result.skipped) that were known")
+        } else {
+            RowWriter.writeSummary(row, output.format)
+        }
+    }
+
+    private struct Result {
+        var appended = 0
+        var skipped = 0
+    }
+
+    /// Reads, checks and appends; a bad line first lets what came before it in.
+    private func feed(
+        _ source: inout LineSource, _ store: EventStore, _ result: inout Result,
+        _ progress: Progress
+    ) async throws {
+        var drafts: [EventDraft] = []
+        var numbers: [Int] = []
+        var bytes = 0
+        while true {
+            let draft: EventDraft?
+            let lineBytes: Int
+            do {
+                guard let line = try source.next() else { break }
+                lineBytes = line.count
+                draft = try Self.draft(line)
+            } catch let error as EventError {
+                try await append(&drafts, &numbers, store, &result)
+                throw Self.stop(source.number, error)
+            }
+            guard let draft else { continue }
+            // A line grows by what the log adds to it.
+            let size = lineBytes + Self.inferredBytes
+            if bytes + size > FormatLimit.commitPlaintextBytesMax {
+                try await append(&drafts, &numbers, store, &result)
+                bytes = 0
+            }
+            drafts.append(draft)
+            numbers.append(source.number)
+            bytes += size
+            if drafts.count == batch {
+                try await append(&drafts, &numbers, store, &result)
+                bytes = 0
+                progress.update(result.appended + result.skipped)
+            }
+        }
+        try await append(&drafts, &numbers, store, &result)
+    }
+
+    /// The event of a line; nil for an empty one.
+    private static func draft(_ line: [UInt8]) throws(EventError) -> EventDraft? {
+        guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return nil }
+        var draft = try LineDecoder.decode(line.span.bytes).draft
+        try OfflineModel.catalogue.normalise(&draft)
+        return draft
+    }
+
+    private static func stop(_ line: Int, _ error: EventError) -> ExitCode {
+        Message.error("line \(line): \(error.detail). What came before it was imported")
+        return Exit.badData
+    }
+
+    private func append(
+        _ drafts: inout [EventDraft], _ numbers: inout [Int], _ store: EventStore,
+        _ result: inout Result
+    ) async throws {
+        guard !drafts.isEmpty else { return }
+        defer {
+            drafts = []
+            numbers = []
+        }
+        do {
+            count(try await store.append(drafts), &result)
+        } catch let error as EventError {
+            // One of them was refused, and so all were: find it, and let those before it in.
+            for (draft, number) in zip(drafts, numbers) {
+                do {
+                    count(try await store.append([draft]), &result)
+                } catch let error as EventError {
+                    throw Self.stop(number, error)
+                }
+            }
+            throw error
+        }
+    }
+
+    private func count(_ appended: [Appended], _ result: inout Result) {
+        for one in appended {
+            if one.isNew { result.appended += 1 } else { result.skipped += 1 }
+            if ack {
+                Stdout.write(Array("\(one.id.uuidString.lowercased()) \(one.position)\n".utf8))
+            }
+        }
+        if ack { Stdout.flush() }
+    }
+}

@@ -1,0 +1,176 @@
+// logtool inspect: what a log holds, in short or event by event.
+
+import ArgumentParser
+import Daybook
+import Foundation
+import LogFormat
+import LogStorage
+
+struct Inspect: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what a log holds.",
+        discussion: """
+            Reads without the log's lock, so a writer may go on. With --events it lists the events \
+            themselves, as they are stored.
+
+            Example: logtool inspect ./log --events --type daybook.note.added --limit 10
+            """)
+
+    @Argument(help: "The log's folder.")
+    var directory: String
+    @Flag(help: "List the events instead of a summary.")
+    var events = false
+    @Option(help: "From this position on.")
+    var from: UInt64?
+    @Option(help: "Up to this position.")
+    var to: UInt64?
+    @Option(help: "Events of this type only.")
+    var type: String?
+    @Option(help: "Events about this subject only.")
+    var subject: String?
+    @Option(help: "The event with this id only.")
+    var id: String?
+    @Flag(help: "Events that the server has not settled only.")
+    var unsynced = false
+    @Option(help: "At most so many events.")
+    var limit: Int?
+    @Flag(help: "Go on listing as events are appended, until interrupted.")
+    var follow = false
+    @OptionGroup var output: OutputOptions
+
+    private static let followPause = Duration.milliseconds(200)
+
+    func validate() throws {
+        let filters =
+            from != nil || to != nil || type != nil || subject != nil || id != nil || unsynced
+            || limit != nil || follow
+        guard events || !filters else {
+            throw ValidationError("--from, --to, --type, … choose events: add --events.")
+        }
+        if let id, UUID(uuidString: id) == nil {
+            throw ValidationError("--id takes a UUID.")
+        }
+        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 on.") }
+        if follow, output.output == .json || output.output == .table {
+            throw ValidationError("--follow never ends: use --output ndjson.")
+        }
+    }
+
+    func run() async throws {
+        try await Exit.mapping {
+            if events { try await list() } else { try summarise() }
+        }
+    }
+
+    // MARK: Events
+
+    private func list() async throws {
+        let reader = LogReader(directory)
+        var wanted: Set<Position>?
+        if unsynced {
+            var outbox = Outbox()
+            try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
+                outbox.fold(event)
+                return true
+            }
+            wanted = Set(outbox.entries().map(\.position))
+        }
+        let target = id.flatMap(UUID.init(uuidString:))?.integer
+        var writer = RowWriter(follow ? .ndjson : output.format)
+        var next = Position(max(1, from ?? 1))
+        var count = 0
+        while true {
+            let outcome = try reader.forEachLine(from: next) { prefix, line in
+                if let to, prefix.position.rawValue > to { return false }
+                if let limit, count >= limit { return false }
+                next = prefix.position.next
+                if let target, prefix.id != target { return true }
+                if let wanted, !wanted.contains(prefix.position) { return true }
+                let event = try LogReader.event(
+                    line, OfflineModel.catalogue, directory: directory)
+                if let type, event.type != type { return true }
+                if let subject, event.subject != subject { return true }
+                count += 1
+                writer.write(row(event, line))
+                return limit.map { count < $0 } ?? true
+            }
+            if !follow, let tail = outcome.tornTail { Message.note(Self.words(tail)) }
+            let isDone =
+                limit.map { count >= $0 } ?? false || to.map { next.rawValue > $0 } ?? false
+            guard follow, !isDone else { break }
+            Stdout.flush()
+            try await Task.sleep(for: Self.followPause)
+        }
+        writer.finish()
+    }
+
+    private func row(_ event: Event, _ line: RawSpan) -> ViewRow {
+        var row = ViewRow()
+        if output.format == .table, !follow {
+            row.add("position", Int(clamping: event.position.rawValue))
+            row.add("time", event.time.description)
+            row.add("type", event.type)
+            row.add("subject", event.subject)
+            row.add("data", raw: event.content.json)
+            return row
+        }
+        return ViewRow(line: line)
+    }
+
+    static func words(_ tail: TornTail) -> String {
+        "note: a torn tail of \(tail.byteCount) bytes at byte \(tail.offset) of \(tail.segment) "
+            + "(\(tail.reason)): an unfinished write, which the next writer sets aside"
+    }
+
+    // MARK: Summary
+
+    private func summarise() throws {
+        let reader = LogReader(directory)
+        var outbox = Outbox()
+        var types: [String: Int] = [:]
+        var events = 0
+        var plaintext = 0
+        var times: ClosedRange<Timestamp>?
+        var positions: ClosedRange<Position>?
+        let progress = Progress("read")
+        let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
+            events += 1
+            plaintext += event.lineBytes + 1
+            types[event.type, default: 0] += 1
+            let time = event.time
+            times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
+            positions = (positions?.lowerBound ?? event.position)...event.position
+            outbox.fold(event)
+            progress.update(events)
+            return true
+        }
+        progress.finish()
+        if let tail = outcome.tornTail { Message.note(Self.words(tail)) }
+        let files = try reader.files()
+        var row = ViewRow()
+        row.add("log", files.logID)
+        row.add("account", files.account)
+        row.add("segments", files.segments)
+        row.add("events", events)
+        row.add("first", raw: positions.map { Array("\($0.lowerBound)".utf8) })
+        row.add("last", raw: positions.map { Array("\($0.upperBound)".utf8) })
+        row.add("bytes", files.bytes)
+        row.add("plaintextBytes", plaintext)
+        let ratio = files.bytes == 0 ? 0 : Double(plaintext) / Double(files.bytes)
+        row.add("ratio", raw: Array("\((ratio * 100).rounded() / 100)".utf8))
+        row.add("oldest", times?.lowerBound.description)
+        row.add("newest", times?.upperBound.description)
+        row.add("outbox", outbox.count)
+        row.add("open", outcome.isOpenEnded)
+        var counts = ViewRow()
+        for (type, count) in types.sorted(by: { $0.key < $1.key }) { counts.add(type, count) }
+        if output.format == .table {
+            RowWriter.writeSummary(row, .table)
+            Stdout.write([UInt8(ascii: "\n")])
+            RowWriter.writeSummary(counts, .table)
+        } else {
+            row.add("types", raw: counts.json)
+            RowWriter.writeSummary(row, output.format)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+// logtool replay: ships the outbox.
+
+import ArgumentParser
+import Daybook
+import Dispatch
+import Foundation
+import LogStorage
+import Logging
+
+struct Replay: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Ships what the server has not settled.",
+        discussion: """
+            Prints how many events were applied, duplicate, rejected, in conflict and still \
+            pending. With --once it returns when nothing more can be sent now: 0 all settled, \
+            1 something is parked or in conflict, 75 something is still pending. Without, it keeps \
+            the log and goes on until interrupted.
+
+            Example: logtool replay ./log --to http://127.0.0.1:8080 --once
+            """)
+
+    @Argument(help: "The log's folder.")
+    var directory: String
+    @Option(help: "The server: its address, or the full URL of its events endpoint.")
+    var to: String
+    @Option(help: "A file with the bearer token.")
+    var tokenFile: String?
+    @Flag(help: "Return when nothing more can be sent now.")
+    var once = false
+    @OptionGroup var output: OutputOptions
+
+    private static let eventsPath = "/v1/events"
+
+    func validate() throws {
+        _ = try endpoint()
+    }
+
+    /// The endpoint; a server's bare address stands for its `/v1/events`.
+    private func endpoint() throws -> URL {
+        guard var url = URL(string: to), let scheme = url.scheme?.lowercased(),
+            scheme == "http" || scheme == "https", url.host != nil
+        else { throw ValidationError("--to takes an http or https URL.") }
+        if url.path.isEmpty || url.path == "/" {
+            url = URL(string: Self.eventsPath, relativeTo: url)?.absoluteURL ?? url
+        }
+        return url
+    }
+
+    func run() async throws {
+        try await Exit.mapping { try await work() }
+    }
+
+    private func work() async throws {
+        let url = try endpoint()
+        let credentials: any Credentials
+        if let tokenFile {
+            credentials = TokenFile(path: tokenFile)
+            _ = try await credentials.token()
+        } else {
+            credentials = NoCredentials()
+        }
+        let store = try await EventStore.open(
+            at: directory, create: false, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+        let replayer = Replayer(
+            store, transport: HTTPTransport(endpoint: url), credentials: credentials,
+            logger: Logger(label: "logtool") { _ in SwiftLogNoOpLogHandler() })
+        let total = store.view(Outbox.self).count
+        let progress = Progress("shipped", total: total)
+        let end: Replayer.End = once ? .whenNothingMoves : .never
+        let run = Task {
+            try await replayer.run(until: end) {
+                progress.update($0.applied + $0.duplicate)
+            }
+        }
+        let signals = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number)
+            source.setEventHandler { run.cancel() }
+            source.resume()
+            return source
+        }
+        defer { for source in signals { source.cancel() } }
+        let result = await run.result
+        progress.finish()
+        try await store.close()
+        let report = try result.get()
+        var row = ViewRow()
+        row.add("applied", report.applied)
+        row.add("duplicate", report.duplicate)
+        row.add("rejected", report.rejected)
+        row.add("conflict", report.conflict)
+        row.add("pending", report.pending)
+        RowWriter.writeSummary(row, output.format)
+        if let message = report.message { Message.error(message) }
+        if report.pending > report.held {
+            Message.note("\(report.pending - report.held) events are still to be sent")
+            throw Exit.unavailable
+        }
+        if report.held > 0 {
+            Message.note("\(report.held) events wait behind something parked or in conflict")
+            throw Exit.findings
+        }
+    }
+}
+
+/// A token in a file, read again when the server refuses it.
+private struct TokenFile: Credentials {
+    let path: String
+
+    func token() throws -> String? {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw LogError(.io, path: path, "the token file cannot be read")
+        }
+        let token = String(decoding: data, as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw LogError(.io, path: path, "the token file does not hold one token")
+        }
+        return token
+    }
+
+    func refresh(refused: String?) throws -> String? {
+        let token = try token()
+        return token == refused ? nil : token
+    }
+}

@@ -1,0 +1,58 @@
+// logtool verify: reads everything and says what is not right.
+
+import ArgumentParser
+import Daybook
+import Foundation
+import LogFormat
+import LogStorage
+
+struct Verify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Reads everything and prints what is not right.",
+        discussion: """
+            Prints one finding a row, with segment, byte offset and positions; exit 1 if there is \
+            any. An unfinished write at the very end is no finding: the next writer sets it aside.
+
+            Example: logtool verify ./log
+            """)
+
+    @Argument(help: "The log's folder.")
+    var directory: String
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        try await Exit.mapping { try work() }
+    }
+
+    private func work() throws {
+        let progress = Progress("verified")
+        var count = 0
+        let summary = try LogVerifier(directory).verify { prefix, line in
+            count += 1
+            progress.update(count)
+            do throws(EventError) {
+                _ = try LineDecoder.event(line, prefix, OfflineModel.catalogue)
+                return nil
+            } catch { return "the line is not an event: \(error.detail)" }
+        }
+        progress.finish()
+        var writer = RowWriter(output.format)
+        for finding in summary.findings {
+            var row = ViewRow()
+            row.add("segment", finding.segment)
+            row.add("offset", raw: finding.offset.map { Array("\($0)".utf8) })
+            row.add("from", raw: finding.positions.map { Array("\($0.lowerBound)".utf8) })
+            row.add("to", raw: finding.positions.map { Array("\($0.upperBound)".utf8) })
+            row.add("code", finding.code)
+            row.add("detail", finding.detail)
+            writer.write(row)
+        }
+        writer.finish()
+        if let tail = summary.tornTail { Message.note(Inspect.words(tail)) }
+        Message.note(
+            "\(summary.events) events in \(summary.segments) segments, "
+                + (summary.findings.isEmpty
+                    ? "all in order" : "\(summary.findings.count) findings"))
+        if !summary.findings.isEmpty { throw Exit.findings }
+    }
+}

@@ -1,0 +1,94 @@
+// logtool views: what follows from a log, now or at a position.
+
+import ArgumentParser
+import Daybook
+import Foundation
+import LogFormat
+import LogStorage
+
+struct Views: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Rebuilds a view and prints it, one object a row.",
+        discussion: """
+            Views: cities, notes, preferences, progress, outbox. Without a name it prints all of \
+            them, each row with the view's name.
+
+            Example: logtool views ./log notes --at 1000
+            """)
+
+    @Argument(help: "The log's folder.")
+    var directory: String
+    @Argument(help: "cities, notes, preferences, progress or outbox.")
+    var name: String?
+    @Option(help: "The state at this position instead of the newest.")
+    var at: UInt64?
+    @OptionGroup var output: OutputOptions
+
+    private static var names: [String] { OfflineModel.views.map { $0.name } + [Outbox.name] }
+
+    func validate() throws {
+        if let name, !Self.names.contains(name) {
+            throw ValidationError(
+                "There is no view \"\(name)\". Views: \(Self.names.joined(separator: ", ")).")
+        }
+    }
+
+    func run() async throws {
+        try await Exit.mapping { try work() }
+    }
+
+    private func work() throws {
+        var states: [any ListableView] = OfflineModel.views
+            .filter { name == nil || name == $0.name }.map { $0.init() }
+        var outbox = Outbox()
+        let wantsOutbox = name == nil || name == Outbox.name
+        let reader = LogReader(directory)
+        let progress = Progress("folded")
+        var last = Position.zero
+        let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
+            if let at, event.position.rawValue > at { return false }
+            last = event.position
+            for index in states.indices { states[index].fold(event) }
+            if wantsOutbox { outbox.fold(event) }
+            progress.update(Int(clamping: event.position.rawValue))
+            return true
+        }
+        progress.finish()
+        if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+        if let at, at > last.rawValue {
+            Message.error("the log ends at position \(last); there is no state at \(at) yet")
+            throw Exit.badData
+        }
+        var writer = RowWriter(output.format)
+        for state in states {
+            for row in state.rows() { writer.write(named(Swift.type(of: state).name, row)) }
+        }
+        if wantsOutbox { try list(outbox, reader, &writer) }
+        writer.finish()
+    }
+
+    private func named(_ view: String, _ row: ViewRow) -> ViewRow {
+        guard name == nil else { return row }
+        var result = ViewRow()
+        result.add("view", view)
+        for field in row.fields { result.add(field.name, raw: field.json) }
+        return result
+    }
+
+    /// The outbox with the data of its events, which the view itself does not hold.
+    private func list(
+        _ outbox: Outbox, _ reader: LogReader, _ writer: inout RowWriter
+    ) throws {
+        var entries = outbox.entries().makeIterator()
+        guard var entry = entries.next() else { return }
+        try reader.forEachEvent(
+            from: entry.position, catalogue: OfflineModel.catalogue
+        ) { event in
+            guard event.position == entry.position else { return true }
+            writer.write(named(Outbox.name, entry.row(data: event.content.json)))
+            guard let next = entries.next() else { return false }
+            entry = next
+            return true
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// From errors to exit codes and words.
+
+import ArgumentParser
+import Daybook
+import Foundation
+import LogStorage
+
+/// The exit codes of every command, after sysexits.h.
+enum Exit {
+    static let findings = ExitCode(1)
+    static let usage = ExitCode(64)
+    static let badData = ExitCode(65)
+    static let noLog = ExitCode(66)
+    static let io = ExitCode(74)
+    static let unavailable = ExitCode(75)
+
+    /// Runs a command's work; an error is said on stderr and becomes the exit code.
+    static func mapping(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let error as ExitCode {
+            throw error
+        } catch let error as LogError {
+            Message.error(error.description)
+            throw code(error.code)
+        } catch let error as FileError {
+            Message.error(error.description)
+            throw error.code == .notFound ? noLog : io
+        } catch let error as EventError {
+            Message.error(error.description)
+            throw badData
+        }
+    }
+
+    private static func code(_ code: LogError.Code) -> ExitCode {
+        switch code {
+        case .noSuchLog, .notALog: noLog
+        case .newerVersion, .unknownFeature, .corrupt, .tooLarge, .wrongAccount: badData
+        case .locked: unavailable
+        case .readOnly, .diskFull, .io, .indeterminate, .closed: io
+        }
+    }
+}
+
+/// What a person reads: stderr.
+enum Message {
+    static func error(_ text: String) { write("logtool: \(text)\n") }
+    static func note(_ text: String) { write("\(text)\n") }
+    static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+}

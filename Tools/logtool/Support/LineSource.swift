@@ -1,0 +1,73 @@
+// Lines of a file or of standard input, one after the other, in memory that a long line cannot
+// exhaust.
+
+import Daybook
+import Foundation
+import LogFormat
+import LogStorage
+
+struct LineSource {
+    private let handle: FileHandle
+    private let path: String
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var isAtEnd = false
+    private(set) var number = 0
+    private(set) var bytesRead = 0
+
+    private static let chunkBytes = 256 * 1024
+
+    /// Opens a file, or standard input for `-`.
+    init(_ path: String) throws {
+        self.path = path
+        if path == "-" {
+            handle = .standardInput
+        } else {
+            guard let handle = FileHandle(forReadingAtPath: path) else {
+                Message.error("\(path): there is no such file, or it cannot be read")
+                throw Exit.noLog
+            }
+            self.handle = handle
+        }
+    }
+
+    /// The next line without its newline, or nil at the end.
+    mutating func next() throws -> [UInt8]? {
+        var searched = start
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                let line = Array(buffer[start..<end])
+                start = end + 1
+                number += 1
+                return line
+            }
+            if isAtEnd {
+                guard start < buffer.count else { return nil }
+                let line = Array(buffer[start...])
+                start = buffer.count
+                number += 1
+                return line
+            }
+            guard buffer.count - start <= FormatLimit.lineBytesMax + 1 else {
+                number += 1
+                throw EventError(
+                    .tooLarge, "the line is longer than \(FormatLimit.lineBytesMax) bytes")
+            }
+            buffer.removeSubrange(..<start)
+            start = 0
+            searched = buffer.count
+            let chunk: Data?
+            do {
+                chunk = try handle.read(upToCount: Self.chunkBytes)
+            } catch {
+                throw LogError(.io, path: path, "read: \(error.localizedDescription)")
+            }
+            if let chunk, !chunk.isEmpty {
+                buffer.append(contentsOf: chunk)
+                bytesRead += chunk.count
+            } else {
+                isAtEnd = true
+            }
+        }
+    }
+}
