@@ -45,7 +45,8 @@ extension EventDraft {
         extensions: [Extension] = []
     ) throws {
         self.init(
-            id: id, type: Swift.type(of: payload).type, subject: payload.subject, lane: payload.lane,
+            id: id, type: Swift.type(of: payload).type, subject: payload.subject,
+            lane: payload.lane,
             time: time, extensions: extensions, data: .json(try payload.json()))
     }
 }

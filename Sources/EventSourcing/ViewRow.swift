@@ -27,7 +27,9 @@ public struct ViewRow: Sendable, Hashable {
     }
 
     /// Adds a whole number.
-    public mutating func add(_ name: String, _ value: Int) { add(name, raw: Array("\(value)".utf8)) }
+    public mutating func add(_ name: String, _ value: Int) {
+        add(name, raw: Array("\(value)".utf8))
+    }
 
     /// Adds a truth value.
     public mutating func add(_ name: String, _ value: Bool) {

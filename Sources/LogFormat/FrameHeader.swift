@@ -65,7 +65,8 @@ package struct FrameHeader: Equatable, Sendable {
         }
         let size: UInt64 = bytes.integer(at: offset + 6)
         guard size > 0, size <= UInt64(FormatLimit.commitPlaintextBytesMax) else {
-            throw FormatError(.malformed, "the frame declares \(size) bytes, more than a commit has")
+            throw FormatError(
+                .malformed, "the frame declares \(size) bytes, more than a commit has")
         }
         contentBytes = Int(size)
     }

@@ -45,7 +45,9 @@ package struct IDIndex: Sendable {
     ) -> [UInt8] {
         let sorted = entries.sorted { ($0.hash, $0.frame) < ($1.hash, $1.frame) }
         // The mean gap of n hashes is 2^32 / n; the best Rice parameter is close to its logarithm.
-        let riceBits = sorted.isEmpty ? 0 : max(0, 31 - (sorted.count.bitWidth - sorted.count.leadingZeroBitCount - 1))
+        let riceBits =
+            sorted.isEmpty
+            ? 0 : max(0, 31 - (sorted.count.bitWidth - sorted.count.leadingZeroBitCount - 1))
         let frameBits = frameCount <= 1 ? 0 : Int.bitWidth - (frameCount - 1).leadingZeroBitCount
         var fences: [UInt8] = []
         var bits = BitWriter()

@@ -63,7 +63,7 @@ public final class Log: Sendable {
         var names: [String]
         do throws(LogError) {
             names = try LogDirectory.segments(of: directory, fileSystem)
-        } catch where error.code == .noSuchLog && create {
+        } catch  where error.code == .noSuchLog && create {
             try storage { () throws(FileError) in
                 try fileSystem.createDirectory(directory)
                 try fileSystem.syncDirectory(Self.parent(of: directory))
@@ -383,7 +383,9 @@ public final class Log: Sendable {
     private static func liveLine(
         _ state: inout State, at position: Position
     ) throws(LogError) -> [UInt8]? {
-        guard let reading = state.live?.reading(), position < state.contents.next else { return nil }
+        guard let reading = state.live?.reading(), position < state.contents.next else {
+            return nil
+        }
         let entry = state.contents.frames[state.contents.frame(of: position)]
         let frame = try state.cache.frame(
             segment: state.contents.base, first: entry.first,

@@ -283,7 +283,7 @@ package struct Recovery {
         }
         do throws(FileError) {
             try fileSystem.createDirectory(folder)
-        } catch where error.code == .exists {
+        } catch  where error.code == .exists {
         } catch {
             throw LogError(error)
         }
@@ -299,7 +299,7 @@ package struct Recovery {
                     try file.sync()
                     try fileSystem.syncDirectory(folder)
                     return folder + "/" + name
-                } catch where error.code == .exists {
+                } catch  where error.code == .exists {
                     number += 1
                 }
             }

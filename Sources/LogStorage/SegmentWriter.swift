@@ -138,7 +138,7 @@ struct SegmentWriter: ~Copyable {
         let mark = CloseMark(last: last).encoded()
         do {
             try reserve(boundary + mark.count)
-        } catch where error.code == .diskFull {
+        } catch  where error.code == .diskFull {
             return  // Without room for the mark, the log stays as a kill would leave it: sound.
         }
         let start = boundary

@@ -416,9 +416,10 @@ public struct ReplayState: Sendable {
                 }
             case .rejected:  // V2
                 stopped.insert(item.lane)
-                outcome.entries += park(
-                    item, verdict.code ?? "rejected", verdict.detail ?? "rejected"
-                ).entries
+                outcome.entries +=
+                    park(
+                        item, verdict.code ?? "rejected", verdict.detail ?? "rejected"
+                    ).entries
             case .conflict:  // V3
                 stopped.insert(item.lane)
                 hold(item.lane)

@@ -21,7 +21,9 @@ package struct JSONObjectWriter {
     }
 
     /// Adds a whole number.
-    package mutating func add(_ name: String, _ value: Int) { add(name, raw: Array("\(value)".utf8)) }
+    package mutating func add(_ name: String, _ value: Int) {
+        add(name, raw: Array("\(value)".utf8))
+    }
 
     /// Adds a truth value.
     package mutating func add(_ name: String, _ value: Bool) {

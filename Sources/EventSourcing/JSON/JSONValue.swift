@@ -80,7 +80,8 @@ public struct JSONNumber: Hashable, Sendable {
         for index in 0..<content.byteCount {
             let byte = content.byte(at: index)
             switch byte {
-            case UInt8(ascii: "-"): if inExponent { writtenNegative = true } else { negative = true }
+            case UInt8(ascii: "-"):
+                if inExponent { writtenNegative = true } else { negative = true }
             case UInt8(ascii: "+"): break
             case UInt8(ascii: "."): isFraction = true
             case UInt8(ascii: "e"), UInt8(ascii: "E"): inExponent = true

@@ -74,8 +74,10 @@ enum Table {
         }
         // What a log holds must not drive the terminal.
         return String(
-            text.map { $0.unicodeScalars.contains { $0.properties.generalCategory == .control }
-                ? " " : $0 })
+            text.map {
+                $0.unicodeScalars.contains { $0.properties.generalCategory == .control }
+                    ? " " : $0
+            })
     }
 
     static func write(_ rows: [ViewRow]) {
