@@ -126,7 +126,7 @@ package struct SegmentFooter: Equatable, Sendable {
         isCompacted = bytes.integer(at: 64, as: UInt32.self) & Self.compactedFlag != 0
         let frameCount = Int(bytes.integer(at: 68, as: UInt32.self))
         guard frameCount <= sparseBytes, oldest <= newest, first <= last, last <= coveredThrough,
-            (eventCount == 0) == (last == .zero)
+            (eventCount == 0) == (last == .zero), coveredThrough.rawValue < UInt64.max
         else { throw FormatError(.malformed, "the footer has impossible values") }
         lines = eventCount == 0 ? nil : first...last
         times = eventCount == 0 ? nil : oldest...newest

@@ -56,7 +56,8 @@ package struct CloseMark: Equatable, Sendable {
         guard offset <= bytes.byteCount - Self.encodedBytes,
             let frame = SkippableFrame.read(bytes, at: offset), frame.kind == .closeMark,
             frame.contentBytes == 12,
-            XXH32.hash(bytes.extracting(offset..<offset + 16)) == bytes.integer(at: offset + 16)
+            XXH32.hash(bytes.extracting(offset..<offset + 16)) == bytes.integer(at: offset + 16),
+            bytes.integer(at: offset + 8, as: UInt64.self) < UInt64.max
         else { return nil }
         last = Position(bytes.integer(at: offset + 8))
     }

@@ -1,0 +1,151 @@
+// A file system in RAM: what POSIX promises and nothing goes wrong by itself. For tests that open a
+// log thousands of times. Bytes can be reached directly to damage them, operations can be made to
+// fail, a quota can be set. Crashes and lost writes are not modelled here.
+
+import LogStorage
+import Synchronization
+
+/// A file system in memory.
+public final class InMemoryFileSystem: FileSystem {
+    private let state: Mutex<InMemoryState>
+
+    /// Creates a file system with the root folder `/` and nothing in it.
+    public init() { state = Mutex(InMemoryState()) }
+
+    private init(_ state: sending InMemoryState) { self.state = Mutex(state) }
+
+    // MARK: FileSystem
+
+    /// Creates a folder; its parent must exist.
+    public func createDirectory(_ path: String) throws(FileError) {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("create", path)
+            guard !state.exists(path) else { throw state.error(.exists, "create", path) }
+            guard state.directories.contains(InMemoryState.parent(of: path)) else {
+                throw state.error(.notFound, "create", path)
+            }
+            state.directories.insert(path)
+        }
+    }
+
+    /// The names in a folder.
+    public func list(_ path: String) throws(FileError) -> [String] {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("list", path)
+            guard state.directories.contains(path) else {
+                throw state.error(state.exists(path) ? .wrongKind : .notFound, "list", path)
+            }
+            let prefix = path == "/" ? "/" : path + "/"
+            let all = Array(state.names.keys) + Array(state.directories)
+            return all.filter {
+                $0.count > prefix.count && InMemoryState.parent(of: $0) == path
+            }.map { String($0.dropFirst(prefix.count)) }
+        }
+    }
+
+    /// Opens a file.
+    public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        let node = try state.withLock { (state) throws(FileError) in
+            try state.open(path, mode)
+        }
+        return InMemoryFile(self, node: node, path: path, isReadOnly: mode == .read)
+    }
+
+    /// Renames a file, replacing what was there.
+    public func rename(_ path: String, to newPath: String) throws(FileError) {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("rename", path)
+            guard let node = state.names.removeValue(forKey: path) else {
+                throw state.error(.notFound, "rename", path)
+            }
+            let replaced = state.names.updateValue(node, forKey: newPath)
+            if let replaced { state.dropIfUnused(replaced) }
+        }
+    }
+
+    /// Removes a name; who has the file open keeps it.
+    public func remove(_ path: String) throws(FileError) {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("remove", path)
+            guard let node = state.names.removeValue(forKey: path) else {
+                throw state.error(.notFound, "remove", path)
+            }
+            state.dropIfUnused(node)
+        }
+    }
+
+    /// Does nothing but check that the folder is there.
+    public func syncDirectory(_ path: String) throws(FileError) {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("sync", path)
+            guard state.directories.contains(path) else {
+                throw state.error(.notFound, "sync", path)
+            }
+        }
+    }
+
+    // MARK: For tests
+
+    /// A copy of everything, on a device of its own: same identities, no file open, no lock held,
+    /// no quota and no failures.
+    public func snapshot() -> InMemoryFileSystem {
+        state.withLock { InMemoryFileSystem($0.copy()) }
+    }
+
+    /// Copies a folder with all that is in it; the copies have identities of their own.
+    public func copyFolder(_ path: String, to newPath: String) {
+        state.withLock { $0.copyFolder(path, to: newPath) }
+    }
+
+    /// The content of every file by its path.
+    public var image: [String: [UInt8]] {
+        state.withLock { state in state.names.mapValues { state.nodes[$0]?.bytes ?? [] } }
+    }
+
+    /// The content of a file, to read or to damage. Nil where there is none; setting nil removes the
+    /// file, setting bytes creates or changes it in place.
+    public subscript(path: String) -> [UInt8]? {
+        get { state.withLock { state in state.names[path].flatMap { state.nodes[$0]?.bytes } } }
+        set {
+            state.withLock { state in
+                if let newValue {
+                    let node = state.names[path] ?? state.create(path)
+                    state.nodes[node]?.bytes = newValue
+                } else if let node = state.names.removeValue(forKey: path) {
+                    state.dropIfUnused(node)
+                }
+            }
+        }
+    }
+
+    /// Flips one bit of a file.
+    public func flip(bit: Int, of path: String) {
+        state.withLock { state in
+            guard let node = state.names[path] else { return }
+            state.nodes[node]?.bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+        }
+    }
+
+    /// Bytes all files together may have; nil for no limit.
+    public func setQuota(_ bytes: Int?) { state.withLock { $0.quota = bytes } }
+
+    /// Bytes all files together have.
+    public var usedBytes: Int { state.withLock { $0.usedBytes } }
+
+    /// Open files.
+    public var openFileCount: Int { state.withLock { $0.nodes.values.reduce(0) { $0 + $1.opens } } }
+
+    /// Asks `decide` before every operation (`create`, `list`, `open`, `rename`, `remove`, `sync`,
+    /// `inspect`, `read`, `write`, `grow`, `truncate`, `lock`) for the error it shall fail with. It
+    /// must not call the file system.
+    public func failing(_ decide: (@Sendable (_ operation: String, _ path: String) -> FileError?)?)
+    {
+        state.withLock { $0.failure = decide }
+    }
+
+    func access<T: Sendable>(
+        _ body: (inout InMemoryState) throws(FileError) -> T
+    ) throws(FileError) -> T {
+        try state.withLock { (state) throws(FileError) in try body(&state) }
+    }
+}

@@ -1,0 +1,110 @@
+// The tables of InMemoryFileSystem: names apart from the files they lead to, as on a real one, so
+// that an open file survives its name.
+
+import LogStorage
+
+/// Names, files and folders.
+struct InMemoryState {
+    struct Node {
+        var bytes: [UInt8] = []
+        var opens = 0
+        var lockedBy: ObjectIdentifier?
+    }
+
+    var names: [String: UInt64] = [:]
+    var nodes: [UInt64: Node] = [:]
+    var directories: Set<String> = ["/"]
+    var quota: Int?
+    var failure: (@Sendable (String, String) -> FileError?)?
+    private var lastNode: UInt64 = 0
+
+    var usedBytes: Int { nodes.values.reduce(0) { $0 + $1.bytes.count } }
+
+    func exists(_ path: String) -> Bool { names[path] != nil || directories.contains(path) }
+
+    func error(_ code: FileError.Code, _ operation: String, _ path: String) -> FileError {
+        FileError(code, operation: operation, path: path, reason: code.rawValue)
+    }
+
+    func check(_ operation: String, _ path: String) throws(FileError) {
+        if let error = failure?(operation, path) { throw error }
+    }
+
+    mutating func open(_ path: String, _ mode: OpenMode) throws(FileError) -> UInt64 {
+        try check("open", path)
+        guard !directories.contains(path) else { throw error(.wrongKind, "open", path) }
+        let found = names[path]
+        switch mode {
+        case .read, .readWrite:
+            if found == nil { throw error(.notFound, "open", path) }
+        case .createNew:
+            if found != nil { throw error(.exists, "open", path) }
+        case .createIfMissing: break
+        }
+        guard directories.contains(Self.parent(of: path)) else {
+            throw error(.notFound, "open", path)
+        }
+        let node = found ?? create(path)
+        nodes[node]?.opens += 1
+        return node
+    }
+
+    mutating func create(_ path: String) -> UInt64 {
+        lastNode += 1
+        names[path] = lastNode
+        nodes[lastNode] = Node()
+        return lastNode
+    }
+
+    mutating func close(_ node: UInt64, _ owner: ObjectIdentifier) {
+        nodes[node]?.opens -= 1
+        if nodes[node]?.lockedBy == owner { nodes[node]?.lockedBy = nil }
+        dropIfUnused(node)
+    }
+
+    mutating func dropIfUnused(_ node: UInt64) {
+        if nodes[node]?.opens == 0, !names.values.contains(node) { nodes[node] = nil }
+    }
+
+    /// Makes a file `size` bytes long if the quota allows.
+    mutating func resize(
+        _ node: UInt64, to size: Int, _ operation: String, _ path: String
+    ) throws(FileError) {
+        guard var bytes = nodes[node]?.bytes else { throw error(.io, operation, path) }
+        if let quota, size > bytes.count, usedBytes - bytes.count + size > quota {
+            throw error(.noSpace, operation, path)
+        }
+        nodes[node]?.bytes = []
+        if size < bytes.count {
+            bytes.removeLast(bytes.count - size)
+        } else {
+            bytes.append(contentsOf: repeatElement(0, count: size - bytes.count))
+        }
+        nodes[node]?.bytes = bytes
+    }
+
+    func copy() -> InMemoryState {
+        var copy = InMemoryState()
+        copy.names = names
+        copy.directories = directories
+        copy.lastNode = lastNode
+        for node in names.values { copy.nodes[node] = Node(bytes: nodes[node]?.bytes ?? []) }
+        return copy
+    }
+
+    mutating func copyFolder(_ path: String, to newPath: String) {
+        for directory in directories where directory == path || directory.hasPrefix(path + "/") {
+            directories.insert(newPath + directory.dropFirst(path.count))
+        }
+        for (name, node) in names where name.hasPrefix(path + "/") {
+            let copy = create(newPath + name.dropFirst(path.count))
+            let bytes = nodes[node]?.bytes ?? []
+            nodes[copy]?.bytes = bytes
+        }
+    }
+
+    static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+}

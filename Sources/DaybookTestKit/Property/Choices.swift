@@ -1,0 +1,97 @@
+// Where a property's inputs come from: a row of small numbers, drawn at random in a first run and
+// recorded. Shrinking edits that row and replays it, so every generator shrinks without knowing how.
+// Used by every generator; edited by Shrinker.
+
+/// A source of choices, random or replayed. A smaller choice always means a simpler input.
+public struct Choices: Sendable {
+    /// What was chosen so far.
+    public private(set) var recorded: [UInt64] = []
+    /// What a failure report shows beside the choices; see `note(_:)`.
+    public private(set) var notes: [String] = []
+
+    private var random: SeededRandom
+    private let replay: [UInt64]?
+
+    /// Draws at random.
+    public init(seed: UInt64) {
+        random = SeededRandom(seed: seed)
+        replay = nil
+    }
+
+    /// Replays a row of choices; after its end every choice is 0, the simplest.
+    public init(replaying row: [UInt64]) {
+        random = SeededRandom(seed: 0)
+        replay = row
+    }
+
+    /// A number below `bound`, which must not be 0.
+    public mutating func next(below bound: UInt64) -> UInt64 {
+        precondition(bound > 0)
+        let choice: UInt64
+        if let replay {
+            choice = recorded.count < replay.count ? min(replay[recorded.count], bound - 1) : 0
+        } else {
+            choice = random.next(upperBound: bound)
+        }
+        recorded.append(choice)
+        return choice
+    }
+
+    /// A number in a range; shrinks towards its lower bound.
+    public mutating func int(in range: ClosedRange<Int>) -> Int {
+        let width = UInt64(bitPattern: Int64(range.upperBound &- range.lowerBound))
+        return range.lowerBound &+ Int(truncatingIfNeeded: next(below: width &+ 1))
+    }
+
+    /// Any 64 bits but all ones; shrinks towards 0.
+    public mutating func bits() -> UInt64 { next(below: .max) }
+
+    /// True in one of `oneIn` cases; shrinks towards false.
+    public mutating func bool(oneIn: UInt64 = 2) -> Bool {
+        oneIn <= 1 ? true : next(below: oneIn) == oneIn - 1
+    }
+
+    /// An element; shrinks towards the first. The collection must not be empty.
+    public mutating func element<C: RandomAccessCollection>(of all: C) -> C.Element {
+        all[all.index(all.startIndex, offsetBy: int(in: 0...all.count - 1))]
+    }
+
+    /// An array whose elements shrink away one by one, then each by itself.
+    public mutating func array<T>(
+        _ count: ClosedRange<Int>, of element: (inout Choices) throws -> T
+    ) rethrows -> [T] {
+        var result: [T] = []
+        // One choice before each element says whether it is there: deleting both drops it.
+        let mean = UInt64(max(1, (count.upperBound - count.lowerBound + 1) / 2))
+        while result.count < count.upperBound {
+            if result.count >= count.lowerBound, next(below: mean + 1) == 0 { break }
+            result.append(try element(&self))
+        }
+        return result
+    }
+
+    /// Bytes from one choice: their number is chosen by the caller, their content by a seed, so that
+    /// megabytes do not need a million choices. Seed 0 gives zeros.
+    public mutating func bytes(count: Int) -> [UInt8] {
+        let seed = next(below: 1 << 32)
+        guard seed > 0 else { return [UInt8](repeating: 0, count: count) }
+        var random = SeededRandom(seed: seed)
+        var result: [UInt8] = []
+        result.reserveCapacity(count + 8)
+        while result.count < count {
+            withUnsafeBytes(of: random.next().littleEndian) { result.append(contentsOf: $0) }
+        }
+        result.removeLast(result.count - count)
+        return result
+    }
+
+    /// Says in words what was made of the choices; shown in a failure report.
+    public mutating func note(_ text: @autoclosure () -> String) { notes.append(text()) }
+}
+
+extension SeededRandom {
+    fileprivate mutating func next(upperBound: UInt64) -> UInt64 {
+        // The bias of a multiplication is below 2^-32 for every bound a test uses.
+        next().multipliedFullWidth(by: upperBound).high
+    }
+}
