@@ -32,13 +32,7 @@ let package = Package(
             providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
         .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict),
-        .target(
-            name: "EventSourcing",
-            dependencies: [
-                "LogStorage",
-                .product(name: "HeapModule", package: "swift-collections"),
-            ],
-            swiftSettings: strict),
+        .target(name: "EventSourcing", dependencies: ["LogStorage"], swiftSettings: strict),
         .target(
             name: "OfflineModel",
             dependencies: [
@@ -93,6 +87,18 @@ let package = Package(
         .testTarget(
             name: "LogStorageTests",
             dependencies: ["LogStorage", "DaybookTestKit"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "EventSourcingTests",
+            dependencies: ["EventSourcing", "DaybookTestKit"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "OfflineModelTests",
+            dependencies: ["OfflineModel", "Daybook", "DaybookTestKit"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ReplayTests",
+            dependencies: ["Replay", "OfflineModel", "DaybookTestKit"],
             swiftSettings: strict),
     ]
 )

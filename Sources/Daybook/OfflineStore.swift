@@ -2,7 +2,8 @@
 
 @_exported import EventSourcing
 import Foundation
-import LogStorage
+@_exported import LogFormat
+@_exported import LogStorage
 @_exported import OfflineModel
 @_exported import Replay
 

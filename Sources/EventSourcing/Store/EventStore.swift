@@ -22,6 +22,13 @@ public struct Appended: Hashable, Sendable {
     public let position: Position
     /// Whether it was recorded now. False: the log had it already, with the same content.
     public let isNew: Bool
+
+    /// Creates an answer.
+    public init(id: UUID, position: Position, isNew: Bool) {
+        self.id = id
+        self.position = position
+        self.isNew = isNew
+    }
 }
 
 /// A log of events with its views.

@@ -2,26 +2,31 @@
 // unless that is so far ahead that the clock that wrote it must have been wrong. Spec/line.md,
 // LINE-5.
 
-import HeapModule
-
-/// The newest time of a log that can be believed.
+/// The newest times of a log.
 struct TimeFloor {
-    private var newest = Int64.min
-    private var ahead = Heap<Int64>()
+    /// The newest different times, ascending.
+    private var newest: [Int64] = []
+    /// The newest of all times that are not kept.
+    private var older = Int64.min
 
     /// How far ahead of the clock a time may be and still count.
     static let leadMillisecondsMax: Int64 = 5 * 60 * 1_000
+    /// Enough for a few wrong clocks; a log with more future times than this is judged by `older`.
+    private static let countMax = 64
 
-    /// Takes in the time of an event.
+    /// Takes in the time of an event. O(1).
     mutating func add(_ time: Timestamp) {
-        if time.milliseconds > newest { ahead.insert(time.milliseconds) }
+        let time = time.milliseconds
+        let index = newest.lastIndex { $0 <= time }
+        guard index.map({ newest[$0] != time }) ?? true else { return }
+        newest.insert(time, at: index.map { $0 + 1 } ?? 0)
+        if newest.count > Self.countMax { older = max(older, newest.removeFirst()) }
     }
 
-    /// The time for an event recorded now.
-    mutating func time(now: Int64) -> Timestamp {
-        while let next = ahead.min, next <= now + Self.leadMillisecondsMax {
-            newest = max(newest, ahead.removeMin())
-        }
-        return Timestamp(milliseconds: max(now, newest))
+    /// The time for an event recorded now. O(1).
+    func time(now: Int64) -> Timestamp {
+        let bound = now + Self.leadMillisecondsMax
+        let known = newest.last { $0 <= bound } ?? (older <= bound ? older : .min)
+        return Timestamp(milliseconds: max(now, known))
     }
 }

@@ -1,0 +1,286 @@
+// The store: idempotent appends, atomic batches, shared commits, relaxed events, the time of an
+// event, and what an error leaves behind.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import Testing
+
+/// Counts events and sums what they carry; not independent of order on purpose: it keeps the last.
+private struct Tally: Projection {
+    static let name = "tally"
+    static let version = 1
+    var count = 0
+    var last: String?
+    init() {}
+    mutating func fold(_ event: Event) {
+        count += 1
+        last = event.subject
+    }
+}
+
+private struct Visited: EventPayload, Codable {
+    static let type = "com.example.visited"
+    var place: String
+    var subject: String? { place }
+}
+
+private func open(
+    _ files: InMemoryFileSystem, now: @escaping @Sendable () -> Int64 = { 1_800_000_000_000 }
+) async throws -> EventStore {
+    let numbers = Mutex(SeededRandom(seed: 1))
+    return try await EventStore.open(
+        at: "/log",
+        catalogue: EventCatalogue([
+            EventRule(type: "shipped", action: "SHIP") { (draft) throws(EventError) in
+                if draft.subject == nil { throw EventError(.invalidData, "no subject") }
+            }
+        ]),
+        views: [Tally.self],
+        environment: LogEnvironment(
+            fileSystem: files, now: now,
+            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }))
+}
+
+private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> EventDraft {
+    EventDraft(
+        type: type, subject: subject,
+        data: .json(Array("{\"x\":\"\(String(repeating: "a", count: bytes))\"}".utf8)))
+}
+
+@Suite struct EventStoreTests {
+    @Test func `what was appended is in the views, and still is after reopening`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        let one = try await store.append(Visited(place: "Lisbon"))
+        #expect(one.position == Position(1) && one.isNew)
+        #expect(store.view(Tally.self).last == "Lisbon")
+        try await store.close()
+        let again = try await open(files)
+        #expect(again.view(Tally.self).count == 1)
+        let event = try #require(try await again.event(at: Position(1)))
+        #expect(try Visited(json: event.content.json ?? []).place == "Lisbon")
+        #expect(event.lane == "Lisbon" && event.isOwn)
+        try await again.close()
+    }
+
+    @Test func `a known id with the same content answers with its first position`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        let a = draft("a")
+        let first = try await store.append([a, draft("b")])[0]
+        #expect(
+            try await store.append([a]) == [
+                Appended(id: a.id, position: first.position, isNew: false)
+            ])
+        try await store.close()
+        store = try await open(files)
+        #expect(try await store.append([a])[0].position == first.position)
+        #expect(store.view(Tally.self).count == 2)
+        try await store.close()
+    }
+
+    @Test func `a known id with other content is refused, and nothing of its batch is recorded`()
+        async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        let a = draft("a")
+        try await store.append([a])
+        var other = a
+        other.subject = "b"
+        await #expect { try await store.append([draft("c"), other]) } throws: {
+            ($0 as? EventError)?.code == .idReused
+        }
+        var twin = draft("x")
+        twin.id = UUID()
+        var different = twin
+        different.subject = "y"
+        await #expect(throws: EventError.self) { try await store.append([twin, different]) }
+        #expect(store.view(Tally.self).count == 1)
+        #expect(try await store.append([twin, twin]).map(\.position.rawValue) == [2, 2])
+        try await store.close()
+    }
+
+    @Test func `an event that its rule refuses is not recorded`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        await #expect(throws: EventError.self) {
+            try await store.append([EventDraft(type: "shipped")])
+        }
+        #expect(await store.lastDurable == .zero)
+        try await store.close()
+    }
+
+    @Test func `limits hold: 256 KiB for shipped types, 1 MiB for others, 4 MiB for a batch`()
+        async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        try await store.append([draft("s", type: "shipped", bytes: 255 * 1024)])
+        try await store.append([draft("s", bytes: 1023 * 1024)])
+        for refused in [
+            [draft("s", type: "shipped", bytes: 256 * 1024)], [draft("s", bytes: 1024 * 1024)],
+            (0..<5).map { _ in draft("s", bytes: 900 * 1024) },
+        ] {
+            await #expect { try await store.append(refused) } throws: {
+                ($0 as? EventError)?.code == .tooLarge
+            }
+        }
+        #expect(store.view(Tally.self).count == 2)
+        try await store.close()
+    }
+
+    @Test func `appends that wait together share commits and all return`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        let positions = try await withThrowingTaskGroup(of: Position.self) { group in
+            for number in 0..<200 {
+                group.addTask { try await store.append([draft("\(number)")])[0].position }
+            }
+            return try await group.reduce(into: Set()) { $0.insert($1) }
+        }
+        #expect(positions == Set((1...200).map { Position($0) }))
+        #expect(store.view(Tally.self).count == 200)
+        try await store.close()
+    }
+
+    @Test func `a relaxed event is in the views at once and on the disk with the next commit`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append([draft("r")], durability: .relaxed)
+        #expect(store.view(Tally.self).last == "r")
+        #expect(await store.lastDurable == .zero)
+        try await store.append([draft("d")])
+        #expect(await store.lastDurable == Position(2))
+        #expect(store.view(Tally.self).count == 2)
+        try await store.append([draft("r2")], durability: .relaxed)
+        try await store.close()
+        let again = try await open(files)
+        #expect(again.view(Tally.self).count == 3)
+        try await again.close()
+    }
+
+    @Test func `a full disk fails the append, keeps relaxed events waiting, and passes`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append([draft("a")])
+        files.setQuota(files.image.values.reduce(0) { $0 + $1.count })
+        try await store.append([draft("r")], durability: .relaxed)
+        // Larger than the room that the segment has already.
+        let large = draft("large", bytes: 200_000)
+        await #expect { try await store.append([large]) } throws: {
+            ($0 as? LogError)?.code == .diskFull
+        }
+        #expect(store.view(Tally.self).count == 2)
+        files.setQuota(nil)
+        #expect(try await store.append([large])[0].position == Position(3))
+        try await store.close()
+        let again = try await open(files)
+        #expect(again.view(Tally.self).count == 3)
+        try await again.close()
+    }
+
+    @Test func `a transaction sees what was appended before and records all or nothing`()
+        async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<50 {
+                group.addTask {
+                    try await store.write { transaction in
+                        // Only one of fifty may find the store empty.
+                        guard transaction.view(Tally.self).count == 0 else { return }
+                        transaction.append(draft("first \(number)"))
+                        transaction.append(draft("second \(number)"))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(store.view(Tally.self).count == 2)
+        struct Refusal: Error {}
+        await #expect(throws: Refusal.self) {
+            try await store.write { transaction in
+                transaction.append(draft("never"))
+                throw Refusal()
+            }
+        }
+        #expect(store.view(Tally.self).count == 2)
+        try await store.close()
+    }
+
+    @Test func `a new event's time never steps back, and a far future in the log is ignored`()
+        async throws
+    {
+        let clock = Clock(1_000_000)
+        let store = try await open(InMemoryFileSystem(), now: { clock.now })
+        var ahead = draft("ahead")
+        ahead.time = Timestamp(milliseconds: 1_000_000 + 4 * 60_000)
+        var absurd = draft("absurd")
+        absurd.time = Timestamp(milliseconds: 1_000_000 + 86_400_000)
+        try await store.append([ahead, absurd, draft("now")])
+        let third = try #require(try await store.event(at: Position(3)))
+        #expect(third.time == ahead.time)
+        clock.now = 990_000
+        try await store.append([draft("back a little")])
+        let fourth = try #require(try await store.event(at: Position(4)))
+        #expect(fourth.time == third.time)
+        // The clock had been wrong and was put right: the log's times are the absurd ones now.
+        clock.now = 100_000
+        try await store.append([draft("back a lot")])
+        let fifth = try #require(try await store.event(at: Position(5)))
+        #expect(fifth.time == Timestamp(milliseconds: 100_000))
+        try await store.close()
+    }
+
+    @Test func `a closed store refuses work`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        try await store.close()
+        try await store.close()
+        await #expect { try await store.append([draft("a")]) } throws: {
+            ($0 as? LogError)?.code == .closed
+        }
+    }
+
+    @Test func `random histories read back as they were written`() async throws {
+        try await Property.check("append, reopen, read", runs: 60) { choices in
+            let files = InMemoryFileSystem()
+            var store = try await open(files)
+            var expected: [UUID] = []
+            for _ in 0..<choices.int(in: 1...12) {
+                if choices.bool(oneIn: 4) {
+                    try await store.close()
+                    store = try await open(files)
+                }
+                let drafts = choices.array(1...5) { choices in
+                    draft(
+                        "s", bytes: choices.int(in: 0...choices.element(of: [10, 1_000, 90_000])))
+                }
+                let durability: Durability = choices.bool(oneIn: 3) ? .relaxed : .durable
+                try await store.append(drafts, durability: durability)
+                expected += drafts.map(\.id)
+            }
+            try await store.close()
+            var read: [UUID] = []
+            try LogReader("/log", fileSystem: files).forEachEvent(catalogue: EventCatalogue()) {
+                read.append($0.id)
+                return true
+            }
+            try #require(read == expected)
+        }
+    }
+}
+
+/// A clock that a test sets.
+private final class Clock: Sendable {
+    private let time: Mutex<Int64>
+    init(_ now: Int64) { time = Mutex(now) }
+    var now: Int64 {
+        get { time.withLock { $0 } }
+        set { time.withLock { $0 = newValue } }
+    }
+}

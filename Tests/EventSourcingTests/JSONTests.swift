@@ -1,0 +1,58 @@
+// The JSON reader: what it takes, what it refuses, and when two values are the same.
+
+import EventSourcing
+import Testing
+
+@Suite struct JSONTests {
+    private func parse(_ text: String) -> JSONValue? {
+        try? JSONValue(Array(text.utf8).span.bytes)
+    }
+
+    @Test(arguments: [
+        "{}", "[]", "null", "true", "false", "0", "-0", "1.5e-3", "\"\"", " [ 1 , 2 ] ",
+        #"{"a":{"b":[null,"\u00e9\n"]}}"#, "123456789012345678901234567890",
+    ])
+    func `valid texts are read`(text: String) { #expect(parse(text) != nil) }
+
+    @Test(arguments: [
+        "", "{", "}", "[1,]", "{\"a\":1,}", "{a:1}", "01", "1.", ".5", "+1", "1e", "nul", "tru",
+        "\"", "\"\\x\"", "\"\\u12g4\"", "\"a\nb\"", "[1 2]", "{} {}", "'a'", "NaN", "\u{FEFF}{}",
+    ])
+    func `anything else is refused`(text: String) { #expect(parse(text) == nil) }
+
+    @Test func `nesting is followed to its limit and refused beyond`() {
+        let deep = String(repeating: "[", count: 60) + String(repeating: "]", count: 60)
+        #expect(parse(deep) != nil)
+        let deeper = String(repeating: "[", count: 100_000)
+        #expect(parse(deeper) == nil)
+    }
+
+    @Test(arguments: [
+        ("1", "1.0"), ("100", "1e2"), ("0.10", "1E-1"), ("-0", "0"), ("1e0", "1"),
+        (#""\u0041""#, #""A""#), (#""\ud83d\ude00""#, "\"😀\""), (#""\/""#, "\"/\""),
+        (#"{"a":1,"b":2}"#, #"{ "b":2.0, "a":1 }"#),
+    ])
+    func `values that mean the same are equal`(a: String, b: String) {
+        #expect(parse(a) == parse(b))
+    }
+
+    @Test(arguments: [
+        ("1", "2"), ("1", "\"1\""), ("9007199254740993", "9007199254740992"), ("[1,2]", "[2,1]"),
+        ("{\"a\":null}", "{}"), ("1e400", "1e401"), ("true", "1"), ("-1", "1"),
+    ])
+    func `values that differ are not`(a: String, b: String) { #expect(parse(a) != parse(b)) }
+
+    @Test func `whole numbers are found whatever their form, and only where they fit`() {
+        func integer(_ text: String) -> Int? {
+            if case .number(let number)? = parse(text) { number.integerValue } else { nil }
+        }
+        #expect(integer("12") == 12)
+        #expect(integer("1.20e1") == 12)
+        #expect(integer("-7") == -7)
+        #expect(integer("9223372036854775807") == .max)
+        #expect(integer("9223372036854775808") == nil)
+        #expect(integer("1.5") == nil)
+        #expect(integer("1e999999999999999999999") == nil)
+        #expect(integer("0e5") == 0)
+    }
+}

@@ -1,0 +1,176 @@
+// Lines: the envelope's rules, the order of members, and that nothing foreign is lost.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import Testing
+
+private func decode(_ text: String) throws(EventError) -> EventDraft {
+    try LineDecoder.decode(Array(text.utf8).span.bytes).draft
+}
+
+private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
+
+@Suite struct LineTests {
+    @Test func `members are written in the one order of the format`() throws {
+        let draft = try decode(
+            #"{"data":{"z":1,"a":[1.50]},"trace":"x","type":"t","extra":7,"time":"2026-02-22T10:30:14+01:00","#
+                + #""subject":"s","partitionkey":"l","datacontenttype":"application/json","id":"\#(id.uppercased())","specversion":"1.0"}"#
+        )
+        var line: [UInt8] = []
+        let prefix = LinePrefix(id: draft.id.integer, source: 1, sequence: 9, position: Position(9))
+        LineEncoder.append(draft, prefix, to: &line)
+        #expect(
+            String(decoding: line, as: UTF8.self)
+                == #"{"specversion":"1.0","id":"\#(id)","source":"urn:uuid:00000000-0000-0000-0000-000000000001","#
+                + #""sequence":"00000000000000000009","type":"t","subject":"s","partitionkey":"l","#
+                + #""time":"2026-02-22T09:30:14.000Z","trace":"x","extra":7,"data":{"z":1,"a":[1.50]}}"#
+                + "\n")
+    }
+
+    @Test func `a foreign line keeps source and sequence and loses its position on the way out`() {
+        let prefix = LinePrefix(id: 5, source: 2, sequence: 3, position: Position(40))
+        var line: [UInt8] = []
+        LineEncoder.append(
+            EventDraft(
+                id: UUID(integer: 5), type: "t", lane: "l", time: Timestamp(milliseconds: 0)),
+            prefix, to: &line)
+        line.removeLast()
+        #expect(
+            String(decoding: line, as: UTF8.self).contains("\"position\":\"00000000000000000040\""))
+        let out = LineEncoder.withoutPosition(line.span.bytes, prefix)
+        #expect(!String(decoding: out, as: UTF8.self).contains("position\""))
+        #expect((try? LinePrefix(out.span.bytes))?.sequence == 3)
+    }
+
+    @Test func `line breaks between tokens go, everything in strings stays`() throws {
+        let draft = try decode(
+            "{\"specversion\":\"1.0\",\"id\":\"\(id)\",\"type\":\"t\",\"data\":{\r\n \"a\" : \"x\\ny\"\n}}"
+        )
+        #expect(draft.json == Array("{ \"a\" : \"x\\ny\"}".utf8))
+    }
+
+    @Test(arguments: [
+        (#"{"#, EventError.Code.notJSON), ("[]", .notJSON), ("7", .notJSON),
+        (#"{"id":"\#(id)","type":"t"}"#, .badAttribute),
+        (#"{"specversion":"0.3","id":"\#(id)","type":"t"}"#, .badAttribute),
+        (#"{"specversion":"1.0","type":"t"}"#, .badAttribute),
+        (#"{"specversion":"1.0","id":"\#(id)"}"#, .badAttribute),
+        (#"{"specversion":"1.0","id":"\#(id)","type":""}"#, .badAttribute),
+        (#"{"specversion":"1.0","id":"\#(id)","type":5}"#, .badAttribute),
+        (#"{"specversion":"1.0","id":"nonsense","type":"t"}"#, .badAttribute),
+        (
+            #"{"specversion":"1.0","id":"0a3e8ff8-bb52-154e-9574-3045281726ad","type":"t"}"#,
+            .badAttribute
+        ),
+        (#"{"specversion":"1.0","id":"\#(id)","id":"\#(id)","type":"t"}"#, .badAttribute),
+        (#"{"specversion":"1.0","id":"\#(id)","type":"t","time":"yesterday"}"#, .badAttribute),
+        (
+            #"{"specversion":"1.0","id":"\#(id)","type":"t","time":"2026-02-30T00:00:00Z"}"#,
+            .badAttribute
+        ),
+        (#"{"specversion":"1.0","id":"\#(id)","type":"t","Upper":1}"#, .badAttribute),
+        (
+            #"{"specversion":"1.0","id":"\#(id)","type":"t","abcdefghijklmnopqrstu":1}"#,
+            .badAttribute
+        ),
+        (#"{"specversion":"1.0","id":"\#(id)","type":"t","list":[]}"#, .badAttribute),
+        (
+            #"{"specversion":"1.0","id":"\#(id)","type":"t","data":1,"data_base64":""}"#,
+            .badAttribute
+        ),
+        (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"%"}"#, .badAttribute),
+    ])
+    func `a line that breaks a rule of the envelope says which`(
+        text: String, code: EventError.Code
+    ) {
+        #expect(performing: { _ = try decode(text) }, throws: { ($0 as? EventError)?.code == code })
+    }
+
+    @Test func `bytes that are not UTF-8 are refused`() {
+        var bytes = Array(#"{"specversion":"1.0","id":"\#(id)","type":"t","data":"x"}"#.utf8)
+        bytes[bytes.count - 3] = 0xFF
+        #expect(throws: EventError.self) { _ = try LineDecoder.decode(bytes.span.bytes) }
+    }
+
+    @Test(arguments: [
+        ("2026-02-22T10:30:14.425Z", "2026-02-22T10:30:14.425Z"),
+        ("2026-02-22t10:30:14z", "2026-02-22T10:30:14.000Z"),
+        ("2026-02-22T10:30:14.4259999-05:30", "2026-02-22T16:00:14.425Z"),
+        ("2024-02-29T23:59:60Z", "2024-02-29T23:59:59.000Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+    ])
+    func `times of any offset become UTC in milliseconds`(given: String, stored: String) {
+        #expect(Timestamp(given)?.description == stored)
+    }
+
+    @Test func `any draft survives being written and read`() throws {
+        try Property.check("write and read", runs: 300) { choices in
+            let draft = choices.draft()
+            var line: [UInt8] = []
+            LineEncoder.append(
+                draft,
+                LinePrefix(id: draft.id.integer, source: 1, sequence: 1, position: Position(1)),
+                to: &line)
+            line.removeLast()
+            let back = try LineDecoder.decode(line.span.bytes).draft
+            try #require(back == draft)
+            try #require(back.isSameContent(as: draft))
+        }
+    }
+
+    @Test func `damaged lines are refused or read, and never trap`() throws {
+        try Property.check("mutated lines", runs: 2_000) { choices in
+            var line: [UInt8] = []
+            LineEncoder.append(
+                choices.draft(),
+                LinePrefix(id: 1, source: 1, sequence: 1, position: Position(1)), to: &line)
+            for _ in 0..<choices.int(in: 1...4) {
+                let at = choices.int(in: 0...line.count - 1)
+                line[at] = UInt8(choices.int(in: 0...255))
+            }
+            _ = try? LineDecoder.decode(line.span.bytes)
+        }
+    }
+
+    @Test func `content is the same whatever the order of members, and not when a value differs`()
+        throws
+    {
+        let base = #""specversion":"1.0","id":"\#(id)","type":"t","subject":"s""#
+        let a = try decode(
+            "{\(base),\"time\":\"2026-01-01T00:00:00Z\",\"x\":1,\"data\":{\"a\":1,\"b\":2}}")
+        let b = try decode("{\"data\":{\"b\":2.0,\"a\":1},\"x\":1.0,\(base)}")
+        #expect(a.isSameContent(as: b))
+        let c = try decode("{\(base),\"x\":1,\"data\":{\"a\":1,\"b\":3}}")
+        #expect(!a.isSameContent(as: c))
+        let d = try decode(
+            "{\(base),\"time\":\"2026-01-01T00:00:01Z\",\"x\":1,\"data\":{\"a\":1,\"b\":2}}")
+        #expect(!a.isSameContent(as: d))
+    }
+}
+
+extension Choices {
+    /// A draft as the log stores it: with lane and time.
+    fileprivate mutating func draft() -> EventDraft {
+        let texts = ["a", "note-1", "ü\u{301}ber", "\"quoted\\\"", "line\nbreak", "\u{1}", "日本 😀"]
+        var draft = EventDraft(
+            id: UUID(integer: UInt128(bits()) << 64 | 0x8000_0000_0000_0000 | UInt128(bits() >> 2)),
+            type: element(of: texts), lane: element(of: texts),
+            time: Timestamp(milliseconds: Int64(int(in: 0...4_102_444_800_000))))
+        var uuid = draft.id.uuid
+        uuid.6 = uuid.6 & 0x0F | 0x40
+        draft.id = UUID(uuid: uuid)
+        if bool() { draft.subject = element(of: texts) }
+        if bool() { draft.extensions = [.init(name: "x1", string: element(of: texts))] }
+        switch int(in: 0...3) {
+        case 0: draft.data = .none
+        case 1: draft.data = .json(Array(#"{"a":[1,2.50,null,{"b":"\u0041"}]}"#.utf8))
+        case 2: draft.data = .json(Array("\"x\"".utf8))
+        default:
+            draft.data = .base64(Array("\"AAEC\"".utf8))
+            draft.dataContentType = "application/octet-stream"
+        }
+        return draft
+    }
+}

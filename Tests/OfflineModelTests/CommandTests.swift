@@ -1,0 +1,108 @@
+// Commands are checked before they become events; imported history is accepted as fact.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Testing
+
+private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async throws
+    -> OfflineStore
+{
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"), account: "user-456",
+        environment: LogEnvironment(fileSystem: files))
+}
+
+@Suite struct CommandTests {
+    @Test func `the documented example does what it says`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        try await store.cities.save("city-1", by: "user-456")
+        let note = try await store.notes.add("Great coffee", city: "city-1", by: "user-456")
+        try await store.notes.update(
+            note.id, "Great coffee, closed on Mondays", by: "user-456")
+        try await store.preferences.update(for: "user-456") { $0.maxStorageLimit = 200 * 1_048_576 }
+        try await store.progress.completeLesson(
+            "lesson-7", course: "spanish", by: "user-456", score: 0.9)
+        try await store.close()
+
+        let again = try await openStore(files)
+        #expect(again.view(CitiesView.self).isSaved("city-1", by: "user-456"))
+        let found = try #require(again.view(NotesView.self).notes(in: "city-1").first)
+        #expect(found.content == "Great coffee, closed on Mondays")
+        #expect(again.view(PreferencesView.self)["user-456"].maxStorageLimit == 200 * 1_048_576)
+        #expect(again.view(ProgressView.self).courses(of: "user-456")[0].lessonsCompleted == 1)
+        #expect(again.view(Outbox.self).count == 5)
+        try await again.close()
+    }
+
+    @Test func `a change of a note names the event that it is based on`() async throws {
+        let store = try await openStore()
+        let note = try await store.notes.add("one", city: "c", by: "u")
+        try await store.notes.update(note.id, "two", by: "u")
+        try await store.notes.delete(note.id, by: "u")
+        let first = try #require(try await store.events.event(at: Position(1)))
+        let second = try #require(try await store.events.event(at: Position(2)))
+        let third = try #require(try await store.events.event(at: Position(3)))
+        #expect(second.content.string("baseid") == first.id.uuidString.lowercased())
+        #expect(third.content.string("baseid") == second.id.uuidString.lowercased())
+        try await store.close()
+    }
+
+    @Test func `what makes no sense is refused with a reason and leaves no trace`() async throws {
+        let store = try await openStore()
+        let note = try await store.notes.add("gone", city: "c", by: "u")
+        try await store.notes.delete(note.id, by: "u")
+        let before = await store.events.lastDurable
+        let attempts: [@Sendable () async throws -> Void] = [
+            { try await store.notes.update("nothing", "x", by: "u") },
+            { try await store.notes.update(note.id, "x", by: "u") },
+            { try await store.notes.delete(note.id, by: "u") },
+            { try await store.notes.add("x", city: "", by: "u") },
+            { try await store.cities.save("", by: "u") },
+            { try await store.cities.unsave("never-saved", by: "u") },
+            {
+                try await store.preferences.update(for: "u") { $0.maxStorageLimit = 49 * 1_048_576 }
+            },
+            {
+                try await store.preferences.update(for: "u") {
+                    $0.maxStorageLimit = 501 * 1_048_576
+                }
+            },
+            { try await store.preferences.update(for: "u") { $0.pruneAfterDays = 0 } },
+            { try await store.preferences.update(for: "u") { $0.pruneAfterDays = 91 } },
+            { try await store.preferences.update(for: "") { $0.autoSync = false } },
+            { try await store.progress.completeLesson("l", course: "c", by: "u", score: 1.5) },
+            { try await store.progress.completeLesson("l", course: "c", by: "u", score: .nan) },
+            {
+                try await store.progress.completeReview(
+                    "r", course: "c", by: "u", itemsSeen: 1, itemsCorrect: 2)
+            },
+            { try await store.progress.activateCourse("", by: "u") },
+        ]
+        for attempt in attempts {
+            await #expect(throws: EventError.self) { try await attempt() }
+        }
+        #expect(await store.events.lastDurable == before)
+        try await store.close()
+    }
+
+    @Test func `settings that stay as they are make no event`() async throws {
+        let store = try await openStore()
+        try await store.preferences.update(for: "u") { $0.autoSync = true }
+        #expect(await store.events.lastDurable == .zero)
+        try await store.close()
+    }
+
+    @Test func `a log belongs to one account`() async throws {
+        let files = InMemoryFileSystem()
+        try await openStore(files).close()
+        await #expect(
+            performing: {
+                try await OfflineStore.open(
+                    at: URL(filePath: "/log"), account: "somebody else",
+                    environment: LogEnvironment(fileSystem: files))
+            },
+            throws: { ($0 as? LogError)?.code == .wrongAccount })
+    }
+}

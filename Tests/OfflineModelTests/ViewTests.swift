@@ -1,0 +1,190 @@
+// The views: what each says of a history, and that the order of arrival does not matter.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import OfflineModel
+import Testing
+
+/// Makes recorded events without a log.
+private struct History {
+    var events: [Event] = []
+
+    mutating func add(
+        _ payload: some EventPayload, at milliseconds: Int64, source: UInt128 = 1
+    ) throws {
+        let sequence = UInt64(events.count + 1)
+        var draft = try EventDraft(
+            payload, id: UUID(integer: UInt128(sequence)),
+            time: Timestamp(milliseconds: milliseconds))
+        try OfflineModel.catalogue.normalise(&draft)
+        let prefix = LinePrefix(
+            id: draft.id.integer, source: source, sequence: sequence, position: Position(sequence))
+        events.append(Event(prefix, content: draft, action: nil, lineBytes: 0))
+    }
+
+    static func rows(_ events: [Event]) -> [[String]] {
+        OfflineModel.views.map { view in
+            var state: any ListableView = view.init()
+            for event in events { state.fold(event) }
+            return state.rows().map { String(decoding: $0.json, as: UTF8.self) }
+        }
+    }
+}
+
+@Suite struct ViewTests {
+    @Test func `a city is saved by those whose last word was to save it`() throws {
+        var history = History()
+        try history.add(CitySaved(userId: "b", cityId: "lisbon"), at: 1)
+        try history.add(CitySaved(userId: "a", cityId: "lisbon"), at: 2)
+        try history.add(CityUnsaved(userId: "b", cityId: "lisbon"), at: 3)
+        try history.add(CityUnsaved(userId: "a", cityId: "porto"), at: 4)
+        #expect(History.rows(history.events)[0] == [#"{"cityId":"lisbon","savedBy":["a"]}"#])
+    }
+
+    @Test func `a note shows its newest text, and a deleted one stays deleted`() throws {
+        var history = History()
+        try history.add(
+            NoteAdded(noteId: "n", cityId: "c", content: "one", createdBy: "u"), at: 1_000)
+        try history.add(NoteUpdated(noteId: "n", content: "three", updatedBy: "u"), at: 3_000)
+        try history.add(NoteUpdated(noteId: "n", content: "two", updatedBy: "u"), at: 2_000)
+        #expect(
+            History.rows(history.events)[1] == [
+                #"{"noteId":"n","cityId":"c","content":"three","createdBy":"u","#
+                    + #""createdAt":"1970-01-01T00:00:01.000Z","updatedAt":"1970-01-01T00:00:03.000Z"}"#
+            ])
+        try history.add(NoteDeleted(noteId: "n", deletedBy: "u"), at: 500)
+        try history.add(
+            NoteAdded(noteId: "n", cityId: "c", content: "again", createdBy: "u"), at: 9_000)
+        #expect(History.rows(history.events)[1].isEmpty)
+    }
+
+    @Test func `a change whose note has not arrived waits for it`() throws {
+        var history = History()
+        try history.add(NoteUpdated(noteId: "n", content: "later", updatedBy: "u"), at: 2)
+        var view = NotesView()
+        view.fold(history.events[0])
+        #expect(view.counts == (live: 0, waiting: 1))
+        #expect(view["n"] == nil)
+        try history.add(
+            NoteAdded(noteId: "n", cityId: "c", content: "first", createdBy: "u"), at: 1)
+        view.fold(history.events[1])
+        #expect(view["n"]?.content == "later")
+        #expect(view.notes(in: "c").map(\.id) == ["n"])
+    }
+
+    @Test func `settings are registers of their own`() throws {
+        var history = History()
+        var changes = PreferencesUpdated.Changes()
+        changes.autoSync = false
+        changes.pruneAfterDays = 30
+        try history.add(PreferencesUpdated(userId: "u", changes: changes), at: 2)
+        changes = PreferencesUpdated.Changes()
+        changes.autoSync = true
+        try history.add(PreferencesUpdated(userId: "u", changes: changes), at: 1)
+        var view = PreferencesView()
+        for event in history.events { view.fold(event) }
+        #expect(view["u"].autoSync == false)
+        #expect(view["u"].pruneAfterDays == 30)
+        #expect(view["u"].maxStorageLimit == 100 * 1_048_576)
+        #expect(view["nobody"] == OfflinePreferences(userId: "nobody"))
+    }
+
+    @Test func `completions count once, with the best score and the first time`() throws {
+        var history = History()
+        for (score, time) in [(0.5, 5), (0.9, 9), (0.7, 2)] {
+            try history.add(
+                LessonCompleted(userId: "u", courseId: "c", lessonId: "l", score: score),
+                at: Int64(time))
+        }
+        for (seen, time) in [(10, 1), (12, 2)] {
+            try history.add(
+                ReviewCompleted(
+                    userId: "u", courseId: "c", reviewId: "r", itemsSeen: seen, itemsCorrect: 3),
+                at: Int64(time))
+        }
+        try history.add(CourseActivated(userId: "u", courseId: "c"), at: 1)
+        var view = ProgressView()
+        for event in history.events { view.fold(event) }
+        let lesson = try #require(view.lesson("l", course: "c", of: "u"))
+        #expect(lesson.bestScore == 0.9)
+        #expect(lesson.completedAt == Timestamp(milliseconds: 2))
+        #expect(
+            History.rows(history.events)[3] == [
+                #"{"userId":"u","activeCourseId":"c","courses":[{"courseId":"c","#
+                    + #""lessonsCompleted":1,"reviewsCompleted":1,"itemsSeen":12,"itemsCorrect":3}]}"#
+            ])
+    }
+
+    @Test func `counts near the largest number do not trap`() throws {
+        var history = History()
+        for review in ["a", "b"] {
+            try history.add(
+                ReviewCompleted(
+                    userId: "u", courseId: "c", reviewId: review, itemsSeen: .max,
+                    itemsCorrect: .max), at: 1)
+        }
+        var view = ProgressView()
+        for event in history.events { view.fold(event) }
+        #expect(view.courses(of: "u")[0].itemsSeen == .max)
+    }
+
+    @Test func `ids that only look alike are different entities`() throws {
+        var history = History()
+        try history.add(CitySaved(userId: "u", cityId: "caf\u{E9}"), at: 1)
+        try history.add(CitySaved(userId: "u", cityId: "cafe\u{301}"), at: 1)
+        var view = CitiesView()
+        for event in history.events { view.fold(event) }
+        #expect(view.cityIDs.count == 2)
+    }
+
+    @Test func `any permutation of a history folds to the same views`() throws {
+        try Property.check("fold(permutation) = fold", runs: 400) { choices in
+            var history = History()
+            let payloads = choices.array(1...14) { $0.payload() }
+            for payload in payloads {
+                try history.add(
+                    payload, at: Int64(choices.int(in: 0...4)),
+                    source: UInt128(choices.int(in: 1...2)))
+            }
+            var shuffled = history.events
+            for index in shuffled.indices.dropLast() {
+                shuffled.swapAt(index, choices.int(in: index...shuffled.count - 1))
+            }
+            choices.note("\(payloads)")
+            try #require(History.rows(history.events) == History.rows(shuffled))
+        }
+    }
+}
+
+extension Choices {
+    fileprivate mutating func payload() -> any EventPayload {
+        let user = element(of: ["u", "v"])
+        let note = element(of: ["n", "m"])
+        let city = element(of: ["c", "d"])
+        switch int(in: 0...8) {
+        case 0: return CitySaved(userId: user, cityId: city)
+        case 1: return CityUnsaved(userId: user, cityId: city)
+        case 2:
+            return NoteAdded(
+                noteId: note, cityId: city, content: "\(int(in: 0...99))", createdBy: user)
+        case 3: return NoteUpdated(noteId: note, content: "\(int(in: 0...99))", updatedBy: user)
+        case 4: return NoteDeleted(noteId: note, deletedBy: user)
+        case 5:
+            var changes = PreferencesUpdated.Changes()
+            changes.pruneAfterDays = int(in: 1...90)
+            if bool() { changes.autoSync = bool() }
+            return PreferencesUpdated(userId: user, changes: changes)
+        case 6: return CourseActivated(userId: user, courseId: city)
+        case 7:
+            return LessonCompleted(
+                userId: user, courseId: city, lessonId: note,
+                score: bool() ? Double(int(in: 0...4)) / 4 : nil)
+        default:
+            return ReviewCompleted(
+                userId: user, courseId: city, reviewId: note, itemsSeen: int(in: 5...9),
+                itemsCorrect: int(in: 0...5))
+        }
+    }
+}
