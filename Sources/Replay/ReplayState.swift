@@ -295,8 +295,9 @@ public struct ReplayState: Sendable {
                 return backOff(items, now, random, "the server answers \(reply.status)")
             }
             giveBack(items)
-            notBefore = now + Int64(min(seconds * 1_000, Double(Self.retryAfterMax)))
-            return Outcome(message: "the server asks to wait \(Int(seconds)) s")
+            let delay = Self.delay(seconds)
+            notBefore = now + delay
+            return Outcome(message: "the server asks to wait \(delay / 1_000) s")
         case 300..<500:  // W4
             giveBack(items)
             pause = .endpoint(status: reply.status)
@@ -331,6 +332,12 @@ public struct ReplayState: Sendable {
         notBefore = now + Self.backoff(failures, random)
         failures += 1
         return Outcome(message: reason)
+    }
+
+    /// A server's wish, whatever number it sent, in milliseconds from 0 to the longest time.
+    private static func delay(_ seconds: Double) -> Int64 {
+        guard seconds > 0 else { return 0 }
+        return Int64(min(seconds * 1_000, Double(retryAfterMax)))
     }
 
     private static func backoff(_ failures: Int, _ random: Double) -> Int64 {
@@ -455,10 +462,8 @@ public struct ReplayState: Sendable {
         if isLast {
             hold(item.lane)
         } else {
-            let asked = verdict.retryAfterSeconds.flatMap { $0.isFinite && $0 >= 0 ? $0 : nil }
             let delay =
-                asked.map { Int64(min($0 * 1_000, Double(Self.retryAfterMax))) }
-                ?? Self.backoff(item.retryCount, random)
+                verdict.retryAfterSeconds.map(Self.delay) ?? Self.backoff(item.retryCount, random)
             lanes[item.lane]?.queue[0].retryCount = count
             lanes[item.lane]?.hold = .until(now + delay)
             waiting.insert(Waiting(time: now + delay, lane: item.lane))

@@ -1,0 +1,261 @@
+// The decision table of Spec/replay.md, row by row, without a network or a clock.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import Testing
+
+@testable import Replay
+
+/// A state with events in lanes; their ids are their positions.
+private struct Bench {
+    var state = ReplayState()
+    var now: Int64 = 1_000_000
+
+    /// `lanes[n]` is the lane of position n + 1.
+    init(_ lanes: [String]) {
+        for (index, lane) in lanes.enumerated() { add(UInt64(index + 1), lane) }
+    }
+
+    mutating func add(_ position: UInt64, _ lane: String, bytes: Int = 100) {
+        let id = Self.id(position)
+        let prefix = LinePrefix(
+            id: id.integer, source: 1, sequence: position, position: Position(position))
+        let draft = EventDraft(
+            id: id, type: "t", subject: "s", lane: lane, time: Timestamp(milliseconds: 0))
+        let event = Event(prefix, content: draft, action: "ACT", lineBytes: bytes)
+        state.add(OutboxEntry(event, action: "ACT"))
+    }
+
+    static func id(_ position: UInt64) -> UUID { UUID(integer: UInt128(position)) }
+
+    /// The positions that are sent next, or an empty list where nothing is.
+    mutating func send() -> [UInt64] {
+        if case .send(let items) = state.next(now: now) {
+            items.map(\.position.rawValue)
+        } else {
+            []
+        }
+    }
+
+    mutating func reply(
+        _ status: Int, retryAfter: Double? = nil, body: String = ""
+    ) -> ReplayState.Outcome {
+        state.take(
+            .reply(
+                TransportReply(
+                    status: status, body: Array(body.utf8), retryAfterSeconds: retryAfter)),
+            now: now, random: 0.5)
+    }
+
+    mutating func verdicts(_ verdicts: [(UInt64, String)], more: String = "") -> ReplayState.Outcome
+    {
+        let list = verdicts.map {
+            "{\"id\":\"\(Self.id($0.0).uuidString)\",\"status\":\"\($0.1)\"\(more)}"
+        }
+        return reply(200, body: "{\"verdicts\":[\(list.joined(separator: ","))]}")
+    }
+}
+
+@Suite struct ReplayStateTests {
+    @Test func `V1: what is applied or duplicate leaves`() {
+        var bench = Bench(["a", "b", "a"])
+        #expect(bench.send() == [1, 2, 3])
+        let outcome = bench.verdicts([(1, "applied"), (2, "duplicate"), (3, "applied")])
+        #expect(outcome.settled.count == 3 && outcome.entries.isEmpty)
+        #expect(bench.state.next(now: bench.now) == .idle)
+        #expect(bench.state.count == 0)
+    }
+
+    @Test func `V2: a rejected event is parked and holds its lane, and no other`() {
+        var bench = Bench(["a", "b", "a", "c"])
+        _ = bench.send()
+        let outcome = bench.verdicts(
+            [(1, "rejected"), (2, "applied"), (3, "unprocessed"), (4, "applied")])
+        #expect(outcome.entries.map(\.outcome) == [.parked])
+        #expect(bench.state.next(now: bench.now) == .idle)
+        #expect(bench.state.heldCount == 2)
+        bench.add(5, "b")
+        bench.add(6, "a")
+        #expect(bench.send() == [5])
+    }
+
+    @Test func `V3: a conflict holds its lane and is recorded as one`() {
+        var bench = Bench(["a", "a"])
+        _ = bench.send()
+        let outcome = bench.verdicts([(1, "conflict")])
+        #expect(outcome.entries.map(\.outcome) == [.conflict])
+        #expect(bench.send().isEmpty)
+    }
+
+    @Test func `V4: a retry backs off its lane, is charged, and the fifth parks`() {
+        var bench = Bench(["a", "b"])
+        for attempt in 1...5 {
+            let sent = bench.send()
+            #expect(sent.first == 1)
+            let outcome = bench.verdicts([(1, "retry"), (2, "applied")])
+            let entry = outcome.entries.first
+            #expect(entry?.retryCount == attempt)
+            #expect(entry?.outcome == (attempt < 5 ? .retry : .parked))
+            if attempt < 5 {
+                guard case .wait(let time) = bench.state.next(now: bench.now) else {
+                    Issue.record("the lane does not wait")
+                    return
+                }
+                bench.now = time
+            }
+        }
+        #expect(bench.state.next(now: bench.now) == .idle)
+        #expect(bench.state.heldCount == 1)
+    }
+
+    @Test func `V4: a lane waits as long as the server asks`() {
+        var bench = Bench(["a"])
+        _ = bench.send()
+        _ = bench.verdicts([(1, "retry")], more: ",\"retryAfterSeconds\":7")
+        #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 7_000))
+    }
+
+    @Test func `V5: what was not looked at stays, uncharged, and nothing overtakes it`() {
+        var bench = Bench(["a", "b", "a"])
+        _ = bench.send()
+        let outcome = bench.verdicts([(1, "unprocessed"), (2, "applied"), (3, "applied")])
+        #expect(outcome.settled.keys.map(\.rawValue) == [2])
+        #expect(bench.send() == [1, 3])
+        let second = bench.verdicts([(1, "brand-new-status")])
+        #expect(second.settled.isEmpty && second.entries.isEmpty)
+    }
+
+    @Test
+    func `W1: a refused token is refreshed once, then shipping pauses until there is a new one`() {
+        var bench = Bench(["a"])
+        _ = bench.send()
+        _ = bench.reply(401)
+        #expect(bench.state.next(now: bench.now) == .refreshToken)
+        bench.state.tokenChanged()
+        #expect(bench.send() == [1])
+        _ = bench.reply(401)
+        #expect(bench.state.next(now: bench.now) == .paused(.unauthorized))
+        bench.state.tokenChanged()
+        #expect(bench.send() == [1])
+    }
+
+    @Test func `W2: a batch that is too large is halved, and alone it is parked`() {
+        var bench = Bench(["a", "b", "c", "d"])
+        #expect(bench.send() == [1, 2, 3, 4])
+        _ = bench.reply(413)
+        #expect(bench.send() == [1, 2])
+        _ = bench.reply(413)
+        #expect(bench.send() == [1])
+        #expect(bench.reply(413).entries.map(\.code) == ["http_413"])
+        #expect(bench.send() == [2])
+        _ = bench.verdicts([(2, "applied")])
+        #expect(bench.send() == [3, 4])
+    }
+
+    @Test func `W3: a poison event is found by halving and parked; the rest get through in order`()
+    {
+        var bench = Bench(["a", "b", "a", "poison", "a", "b", "poison", "c"])
+        var sent: [UInt64] = []
+        var parked: [UInt64] = []
+        var rounds = 0
+        while rounds < 50 {
+            rounds += 1
+            let batch = bench.send()
+            guard !batch.isEmpty else { break }
+            let outcome: ReplayState.Outcome
+            if batch.contains(4) {
+                outcome = bench.reply(400)
+            } else {
+                sent += batch
+                outcome = bench.verdicts(batch.map { ($0, "applied") })
+            }
+            parked += outcome.entries.map(\.position)
+        }
+        parked += bench.state.confirmSuspect().entries.map(\.position)
+        #expect(parked == [4])
+        #expect(Set(sent) == [1, 2, 3, 5, 6, 8])
+        #expect(sent.filter { [1, 3, 5].contains($0) } == [1, 3, 5])
+        #expect(bench.state.heldCount == 2)
+    }
+
+    @Test func `W3: lone events of two lanes refused in a row mean a wrong endpoint`() {
+        var bench = Bench(["a", "b"])
+        _ = bench.send()
+        _ = bench.reply(422)
+        #expect(bench.send() == [1])
+        #expect(bench.reply(422).entries.isEmpty)
+        #expect(bench.send() == [2])
+        #expect(bench.reply(422).entries.isEmpty)
+        #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: 422)))
+        #expect(bench.state.heldCount == 0)
+        bench.state.resume()
+        #expect(bench.send() == [1, 2])
+    }
+
+    @Test(arguments: [301, 307, 403, 404, 405, 409, 415])
+    func `W4: other refusals and redirections pause and charge nothing`(status: Int) {
+        var bench = Bench(["a"])
+        _ = bench.send()
+        let outcome = bench.reply(status)
+        #expect(outcome.entries.isEmpty && outcome.message != nil)
+        #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
+    }
+
+    @Test(arguments: [429, 503])
+    func `W5: the whole pipeline waits as long as the server asks`(status: Int) {
+        var bench = Bench(["a", "b"])
+        _ = bench.send()
+        _ = bench.reply(status, retryAfter: 30)
+        #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 30_000))
+        bench.now += 30_000
+        #expect(bench.send() == [1, 2])
+        _ = bench.reply(status, retryAfter: 1e300)
+        #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 3_600_000))
+    }
+
+    @Test func `W6, W7: server errors, silence and nonsense back off with full jitter, uncharged`()
+    {
+        var bench = Bench(["a"])
+        var waits: [Int64] = []
+        for round in 0..<10 {
+            #expect(bench.send() == [1])
+            let outcome: ReplayState.Outcome =
+                switch round % 4 {
+                case 0: bench.reply(500)
+                case 1: bench.reply(200, body: "<html>hello</html>")
+                case 2: bench.state.take(.failure("no answer"), now: bench.now, random: 0.5)
+                default: bench.reply(200, body: "{\"verdicts\":[]}")
+                }
+            #expect(outcome.entries.isEmpty && outcome.settled.isEmpty)
+            guard case .wait(let time) = bench.state.next(now: bench.now) else {
+                Issue.record("it does not wait")
+                return
+            }
+            waits.append(time - bench.now)
+            bench.now = time
+        }
+        #expect(waits == [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000])
+        _ = bench.send()
+        _ = bench.verdicts([(1, "applied")])
+        #expect(bench.state.next(now: bench.now) == .idle)
+    }
+
+    @Test func `a batch has at most 500 events and 1 MiB of lines`() {
+        var bench = Bench(Array(repeating: "a", count: 600))
+        #expect(bench.send().count == 500)
+        var large = Bench([])
+        for position in 1...6 { large.add(UInt64(position), "l\(position)", bytes: 250 * 1024) }
+        #expect(large.send() == [1, 2, 3, 4])
+    }
+
+    @Test func `a thousand held lanes do not stop the others`() {
+        var bench = Bench((0..<1_000).map { "held \($0)" })
+        for _ in 0..<2 {
+            let batch = bench.send()
+            _ = bench.verdicts(batch.map { ($0, "rejected") })
+        }
+        bench.add(2_000, "free")
+        #expect(bench.send() == [2_000])
+    }
+}

@@ -1,0 +1,188 @@
+// A store, the replayer and a server that keeps the contract but whose network does not: each event
+// arrives once in effect, in the order of its lane, and nothing is settled that the server lacks.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import OfflineModel
+import Synchronization
+import Testing
+
+@testable import Replay
+
+/// A server in memory behind a network that loses requests and replies.
+private final class UnreliableServer: Transport {
+    private struct State {
+        var events: [UUID] = []
+        var lanes: [String: [UUID]] = [:]
+        var choices: Choices
+    }
+
+    private let state: Mutex<State>
+    private let isReliable: Bool
+
+    init(_ choices: Choices, isReliable: Bool = false) {
+        state = Mutex(State(choices: choices))
+        self.isReliable = isReliable
+    }
+
+    var events: [UUID] { state.withLock { $0.events } }
+    var lanes: [String: [UUID]] { state.withLock { $0.lanes } }
+
+    struct Lost: Error {}
+
+    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+        guard case .array(let elements) = try JSONValue(batch.span.bytes) else { throw Lost() }
+        return try state.withLock { state in
+            let fate = isReliable ? 9 : state.choices.int(in: 0...9)
+            if fate == 0 { throw Lost() }
+            if fate == 1 { return TransportReply(status: 503, retryAfterSeconds: 0) }
+            if fate == 2 { return TransportReply(status: 500) }
+            if fate == 3, elements.count > 1 { return TransportReply(status: 413) }
+            var verdicts: [String] = []
+            var stopped: Set<String> = []
+            for element in elements {
+                guard case .object(let event) = element,
+                    let text = event["id"]?.stringValue, let id = UUID(uuidString: text),
+                    let lane = event["partitionkey"]?.stringValue
+                else { throw Lost() }
+                var status = "applied"
+                if stopped.contains(lane) {
+                    status = "unprocessed"
+                } else if !isReliable, state.choices.bool(oneIn: 8) {
+                    status = "unprocessed"
+                    stopped.insert(lane)
+                } else if state.events.contains(id) {
+                    status = "duplicate"
+                } else {
+                    state.events.append(id)
+                    state.lanes[lane, default: []].append(id)
+                }
+                verdicts.append("{\"id\":\"\(text)\",\"status\":\"\(status)\"}")
+            }
+            // Committed, but the reply is lost.
+            if fate == 4 { throw Lost() }
+            let body = "{\"verdicts\":[\(verdicts.joined(separator: ","))]}"
+            return TransportReply(status: 200, body: Array(body.utf8))
+        }
+    }
+}
+
+private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
+    try await EventStore.open(
+        at: "/log", catalogue: OfflineModel.catalogue, views: [Outbox.self],
+        environment: LogEnvironment(fileSystem: files))
+}
+
+@Suite struct ShippingTests {
+    @Test func `whatever the network does, each event arrives once and in the order of its lane`()
+        async throws
+    {
+        try await Property.check("exactly once in effect", runs: 40) { choices in
+            let files = InMemoryFileSystem()
+            var store = try await openStore(files)
+            let cities = choices.array(1...20) { "city-\($0.int(in: 0...3))" }
+            for city in cities {
+                try await store.append(CitySaved(userId: "u", cityId: city))
+            }
+            let server = UnreliableServer(Choices(seed: choices.bits()))
+            var rounds = 0
+            while store.view(Outbox.self).count > 0, rounds < 200 {
+                rounds += 1
+                let deadline = Timestamp(Date().addingTimeInterval(0.02))
+                _ = try await Replayer(store, transport: server).run(until: .at(deadline))
+                if choices.bool(oneIn: 3) {
+                    // A kill: nothing is closed, the lock goes with the process.
+                    try await store.close()
+                    store = try await openStore(files)
+                }
+            }
+            var expected: [String: [UUID]] = [:]
+            for position in 1...cities.count {
+                let event = try #require(try await store.event(at: Position(UInt64(position))))
+                expected[event.lane, default: []].append(event.id)
+            }
+            try #require(server.lanes == expected)
+            try #require(store.view(Outbox.self).count == 0)
+            try await store.close()
+        }
+    }
+
+    @Test func `shipping twice is shipping once, and the records are small`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        try await store.append(
+            (0..<2_000).map {
+                try EventDraft(CitySaved(userId: "user-\($0 % 7)", cityId: "city-\($0)"))
+            })
+        let server = UnreliableServer(Choices(seed: 1), isReliable: true)
+        let replayer = Replayer(store, transport: server)
+        let first = try await replayer.run()
+        #expect(first.applied == 2_000 && first.pending == 0)
+        let second = try await replayer.run()
+        #expect(second == SyncReport())
+        #expect(server.events.count == 2_000)
+        var shipped = 0
+        var records = 0
+        try LogReader("/log", fileSystem: files).forEachEvent(catalogue: OfflineModel.catalogue) {
+            if $0.action == nil { records += $0.lineBytes } else { shipped += $0.lineBytes }
+            return true
+        }
+        #expect(records * 100 <= shipped)
+        try await store.close()
+    }
+
+    @Test func `a rejected action shows as FAILED after reopening and holds its lane`()
+        async throws
+    {
+        struct Rejecting: Transport {
+            func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+                guard case .array(let events) = try JSONValue(batch.span.bytes) else {
+                    return TransportReply(status: 400)
+                }
+                let verdicts = events.compactMap { event -> String? in
+                    guard case .object(let event) = event, let id = event["id"]?.stringValue
+                    else { return nil }
+                    let isBad = event["subject"]?.stringValue == "bad"
+                    return isBad
+                        ? #"{"id":"\#(id)","status":"rejected","code":"no","detail":"because"}"#
+                        : #"{"id":"\#(id)","status":"applied"}"#
+                }
+                return TransportReply(
+                    status: 200,
+                    body: Array("{\"verdicts\":[\(verdicts.joined(separator: ","))]}".utf8))
+            }
+        }
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        try await store.append(CitySaved(userId: "u", cityId: "bad"))
+        try await store.append(CitySaved(userId: "u", cityId: "good"))
+        try await store.append(CityUnsaved(userId: "u", cityId: "bad"))
+        let report = try await Replayer(store, transport: Rejecting()).run()
+        #expect(report.applied == 1 && report.rejected == 1)
+        #expect(report.pending == 2 && report.held == 2)
+        try await store.close()
+        store = try await openStore(files)
+        let entries = Array(store.view(Outbox.self).entries())
+        #expect(entries.map(\.status) == [.failed, .pending])
+        #expect(entries[0].errorMessage == "because")
+        let again = try await Replayer(store, transport: Rejecting()).run()
+        #expect(again.applied == 0 && again.held == 2)
+        try await store.close()
+    }
+
+    @Test func `the clock follows the server's, but not within a header's resolution`() {
+        #expect(ServerClock.offset(serverDate: 10_000, sent: 10_100, received: 10_300) == 0)
+        #expect(ServerClock.offset(serverDate: 100_000, sent: 9_000, received: 11_000) == 90_500)
+    }
+
+    @Test(arguments: [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000 as Int64?), ("yesterday", nil),
+        ("Sun, 31 Feb 1994 08:49:37 GMT", nil), ("", nil),
+    ])
+    func `dates of HTTP headers are read`(text: String, milliseconds: Int64?) {
+        #expect(HTTPDate.parse(text) == milliseconds)
+    }
+}
