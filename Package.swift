@@ -94,5 +94,12 @@ let package = Package(
             name: "LogStorageTests",
             dependencies: ["LogStorage", "DaybookTestKit"],
             swiftSettings: strict),
+        .testTarget(
+            name: "SyncServerTests",
+            dependencies: [
+                "SyncServerStorage",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
     ]
 )
