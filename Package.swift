@@ -78,6 +78,7 @@ let package = Package(
         .executableTarget(
             name: "syncserver",
             dependencies: [
+                "OfflineModel",
                 "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -99,7 +100,7 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "SyncServerStorage", "syncserver",
+                "OfflineModel", "SyncServerStorage", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

@@ -33,9 +33,16 @@ struct Sample {
     static func note(
         _ kind: String, _ note: String, _ sequence: UInt64, base: UUID? = nil, text: String = "x"
     ) -> Sample {
-        Sample(
+        let data =
+            switch kind {
+            case "added":
+                #"{"noteId":"\#(note)","cityId":"lisbon","content":"\#(text)","createdBy":"ana"}"#
+            case "updated": #"{"noteId":"\#(note)","content":"\#(text)","updatedBy":"ana"}"#
+            default: #"{"noteId":"\#(note)","deletedBy":"ana"}"#
+            }
+        return Sample(
             sequence: sequence, type: "daybook.note.\(kind)", subject: note, lane: "note:\(note)",
-            base: base, data: #"{"noteId":"\#(note)","content":"\#(text)"}"#)
+            base: base, data: data)
     }
 
     static func cities(_ count: Int, from first: UInt64 = 1) -> [Sample] {

@@ -2,6 +2,7 @@
 
 import EventSourcing
 import Foundation
+import OfflineModel
 import SyncServerStorage
 import Testing
 
@@ -10,18 +11,7 @@ final class StorageFixture {
     let folder: URL
     var path: String { folder.appending(path: "events.db").path }
 
-    /// Refuses cities without an id; knows no other type.
-    static let catalogue = EventCatalogue([
-        EventRule(type: "daybook.city.saved", action: "SAVE_CITY") {
-            (draft) throws(EventError) in
-            let fields = try JSONFields(draft.json ?? [])
-            let city = try fields.identifier("cityId")
-            draft.subject = city
-            if draft.lane == nil {
-                draft.lane = "city:\(try fields.identifier("userId")):\(city)"
-            }
-        }
-    ])
+    static let catalogue = OfflineModel.catalogue
 
     init() throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")

@@ -108,6 +108,7 @@ import Testing
             events[index].data =
                 #"{"userId":"ana","cityId":"c\#(index)","x":"\#(String(repeating: "x", count: 200_000))"}"#
             events[index].subject = "c\(index)"
+            events[index].lane = "city:ana:c\(index)"
         }
         _ = try await storage.append(events)
         let page = try await storage.page(account: "ana", source: nil, after: nil, limit: 500)

@@ -132,6 +132,51 @@ import Testing
         #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == events[2].line)
     }
 
+    @Test func `the head is the event that the views show, whatever arrived last`() async throws {
+        let added = Sample.note("added", "n", 1)
+        var newer = Sample.note("updated", "n", 2)
+        newer.time = "2026-02-22T12:00:00.000Z"
+        let older = Sample.note("updated", "n", 3)
+        #expect(
+            statuses(try await storage.append([added, newer, older]))
+                == [.applied, .applied, .applied])
+        let stale = Sample.note("updated", "n", 4, base: older.id)
+        #expect(statuses(try await storage.append([stale])) == [.conflict])
+        let next = Sample.note("updated", "n", 5, base: newer.id)
+        #expect(statuses(try await storage.append([next])) == [.applied])
+    }
+
+    @Test func `a deletion stays the head`() async throws {
+        let added = Sample.note("added", "n", 1)
+        let deleted = Sample.note("deleted", "n", 2, base: added.id)
+        var blind = Sample.note("updated", "n", 3)
+        blind.time = "2026-02-22T12:00:00.000Z"
+        #expect(
+            statuses(try await storage.append([added, deleted, blind]))
+                == [.applied, .applied, .applied])
+        let late = Sample.note("updated", "n", 4, base: blind.id)
+        let verdict = try #require(try await storage.append([late]).first)
+        #expect(verdict.status == .conflict)
+        #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == deleted.line)
+    }
+
+    @Test func `the heads that come with conflicts leave the answer small`() async throws {
+        let text = String(repeating: "x", count: 200_000)
+        var verdicts: [Verdict] = []
+        var changes: [Sample] = []
+        for number in UInt64(1)...8 {
+            let added = Sample.note("added", "n\(number)", number, text: text)
+            verdicts += try await storage.append([added])
+            changes.append(Sample.note("updated", "n\(number)", number + 8, base: UUID()))
+        }
+        #expect(verdicts.allSatisfy { $0.status == .applied })
+        let first = statuses(try await storage.append(changes))
+        #expect(first.prefix(5).allSatisfy { $0 == .conflict })
+        #expect(first.dropFirst(5).allSatisfy { $0 == .unprocessed })
+        let rest = statuses(try await storage.append(Array(changes.dropFirst(5))))
+        #expect(rest.allSatisfy { $0 == .conflict })
+    }
+
     @Test func `nothing overtakes in a lane, and other lanes go on`() async throws {
         let added = Sample.note("added", "n", 1)
         let lost = Sample.note("updated", "n", 2, base: UUID())
@@ -166,6 +211,7 @@ import Testing
         let line = event.line
         #expect(statuses(try await storage.append([event], account: "ana")) == [.applied])
         event.data = #"{"userId":"bob","cityId":"lisbon"}"#
+        event.lane = "city:bob:lisbon"
         #expect(statuses(try await storage.append([event], account: "bob")) == [.applied])
         #expect(try await storage.all(account: "ana") == [line])
         #expect(try await storage.all(account: "bob") == [event.line])

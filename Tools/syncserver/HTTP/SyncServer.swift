@@ -6,6 +6,7 @@ import EventSourcing
 import Foundation
 import Hummingbird
 import Logging
+import OfflineModel
 import SyncServerStorage
 
 /// `syncserver`.
@@ -54,7 +55,7 @@ struct SyncServer: AsyncParsableCommand {
 
     func run() async throws {
         let logger = Logger(label: "syncserver") { StreamLogHandler.standardError(label: $0) }
-        let catalogue = EventCatalogue()
+        let catalogue = OfflineModel.catalogue
         let tokens: AccountTokens?
         let storage: any EventStorage
         do {

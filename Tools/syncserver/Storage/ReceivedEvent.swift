@@ -25,6 +25,8 @@ package struct ReceivedEvent: Sendable {
         package let source: UUID
         /// Its number under its source.
         package let sequence: Int64
+        /// Its place in the order in which events count.
+        package let stamp: Stamp
         /// What is stored: the text as received, without a position, complete and on one line.
         package let line: [UInt8]
     }
@@ -76,13 +78,16 @@ extension ReceivedEvent {
         }
         let lane = catalogue.lane(of: draft)
         draft.lane = lane
-        draft.time = draft.time ?? now
+        let time = draft.time ?? now
+        draft.time = time
         let line = Self.line(of: element, decoded.draft, draft, source, number)
         if decoded.draft.lane == nil { draft.lane = nil }
         if decoded.draft.time == nil { draft.time = nil }
         self.init(
             id: draft.id, lane: lane,
-            content: Content(draft: draft, source: source, sequence: sequence, line: line),
+            content: Content(
+                draft: draft, source: source, sequence: sequence,
+                stamp: Stamp(time: time, source: source.integer, sequence: number), line: line),
             fault: fault)
     }
 

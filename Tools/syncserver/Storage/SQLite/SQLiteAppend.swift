@@ -1,5 +1,5 @@
 // One batch inside its transaction: looks at each event in turn, stores it with its effect, and
-// says what became of it. Called by SQLiteEventStorage. Spec/sync-protocol.md, SYNC-16 to SYNC-28.
+// says what became of it. Called by SQLiteEventStorage. Spec/sync-protocol.md, SYNC-16 to SYNC-29.
 
 import EventSourcing
 import Foundation
@@ -12,6 +12,9 @@ struct SQLiteAppend {
     private let account: Int64
     private let firstSerial: Int64
     private var lastSerial: Int64
+    /// Bytes of the heads that go with the verdicts.
+    private var currentBytes = 0
+    private static let currentBytesMax = 1024 * 1024
     private let findID: Statement
     private let findSequence: Statement
     private let insertEvent: Statement
@@ -44,11 +47,15 @@ struct SQLiteAppend {
                 VALUES (?, ?, ?, ?, ?, ?)
                 """)
         findHead = try db.cachedStatement(
-            sql: "SELECT event FROM note_head WHERE account = ? AND note = ?")
+            sql: """
+                SELECT event, is_deletion, time, source, sequence FROM note_head
+                WHERE account = ? AND note = ?
+                """)
         setHead = try db.cachedStatement(
             sql: """
-                INSERT INTO note_head (account, note, event) VALUES (?, ?, ?)
-                ON CONFLICT (account, note) DO UPDATE SET event = excluded.event
+                INSERT OR REPLACE INTO note_head
+                (account, note, event, is_deletion, time, source, sequence)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
                 """)
         setLastSerial = try db.cachedStatement(
             sql: "UPDATE account SET last_serial = ? WHERE number = ?")
@@ -92,17 +99,10 @@ struct SQLiteAppend {
         guard let content = event.content else {
             preconditionFailure("an event without content has a fault")
         }
-        let note = NoteEffect(content.draft)
-        if let note, let base = note.base {
-            let head = try UUID.fetchOne(findHead, arguments: [account, note.id])
-            guard base == head?.text else {
-                return Verdict(
-                    event.id, .conflict,
-                    detail: head == nil
-                        ? "the note has no events here"
-                        : "the note has a newer event than the base",
-                    current: try head.flatMap(line))
-            }
+        let effect = NoteEffect(content)
+        let head = try effect.flatMap { try self.head(of: $0.note) }
+        if let base = effect?.base, base != head?.event.text {
+            return try conflict(event, head?.event)
         }
         let isFork =
             try Int.fetchOne(
@@ -111,12 +111,48 @@ struct SQLiteAppend {
         try insertEvent.execute(arguments: [
             account, lastSerial, event.id, content.source, content.sequence, Data(content.line),
         ])
-        if let note { try setHead.execute(arguments: [account, note.id, event.id]) }
+        if let effect, head.map({ $0 < effect.head }) ?? true {
+            try set(effect.head, of: effect.note)
+        }
         return isFork
             ? Verdict(
                 event.id, .applied, code: .sourceFork,
                 detail: "the account has another event with this source and sequence")
             : Verdict(event.id, .applied)
+    }
+
+    /// The answer to an event whose base is not the head. Heads come with the answer as long as
+    /// they leave it small; the client sends the rest of the events again.
+    private mutating func conflict(_ event: ReceivedEvent, _ head: UUID?) throws -> Verdict {
+        guard let head else {
+            return Verdict(event.id, .conflict, detail: "the note has no events here")
+        }
+        let current = try line(of: head) ?? []
+        guard currentBytes == 0 || currentBytes + current.count <= Self.currentBytesMax else {
+            return Verdict(event.id, .unprocessed)
+        }
+        currentBytes += current.count
+        return Verdict(
+            event.id, .conflict, detail: "the base is not the newest event of the note",
+            current: current)
+    }
+
+    private func head(of note: String) throws -> NoteEffect.Head? {
+        guard let row = try Row.fetchOne(findHead, arguments: [account, note]) else { return nil }
+        let source: UUID = row[3]
+        let sequence: Int64 = row[4]
+        return NoteEffect.Head(
+            event: row[0], isDeletion: row[1],
+            stamp: Stamp(
+                time: Timestamp(milliseconds: row[2]), source: source.integer,
+                sequence: UInt64(sequence)))
+    }
+
+    private func set(_ head: NoteEffect.Head, of note: String) throws {
+        try setHead.execute(arguments: [
+            account, note, head.event, head.isDeletion, head.stamp.time.milliseconds,
+            UUID(integer: head.stamp.source), Int64(head.stamp.sequence),
+        ])
     }
 
     private func line(of id: UUID) throws -> [UInt8]? {

@@ -37,6 +37,10 @@ enum SQLiteSchema {
                         account INTEGER NOT NULL,
                         note TEXT NOT NULL,
                         event BLOB NOT NULL,
+                        is_deletion INTEGER NOT NULL,
+                        time INTEGER NOT NULL,
+                        source BLOB NOT NULL,
+                        sequence INTEGER NOT NULL,
                         PRIMARY KEY (account, note)
                     ) STRICT, WITHOUT ROWID;
                     """)
