@@ -1,5 +1,5 @@
 // One element of a posted batch, checked as far as that can be done without the database. Comes
-// from BatchReader, goes to an EventStorage. Spec/sync-protocol.md, SYNC-10 to SYNC-15.
+// from BatchReader, goes to an EventStorage. Spec/sync-protocol.md, SYNC-11 to SYNC-15.
 
 import EventSourcing
 import Foundation
