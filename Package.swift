@@ -23,6 +23,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     ],
     targets: [
         // The library, from the bytes upwards.
@@ -71,8 +72,10 @@ let package = Package(
         .executableTarget(
             name: "syncserver",
             dependencies: [
+                "OfflineModel",
                 "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -99,6 +102,13 @@ let package = Package(
         .testTarget(
             name: "ReplayTests",
             dependencies: ["Replay", "OfflineModel", "DaybookTestKit"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "SyncServerTests",
+            dependencies: [
+                "OfflineModel", "SyncServerStorage", "syncserver",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
     ]
 )

@@ -1,0 +1,188 @@
+// The real server, asked over HTTP.
+
+import EventSourcing
+import Foundation
+import GRDB
+import Testing
+
+@Suite struct HTTPTests {
+    let fixture: StorageFixture
+
+    init() throws { fixture = try StorageFixture() }
+
+    @Test func `events go in by POST and come out by GET`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        let client = ServerClient(base: server.base)
+        let events = Sample.cities(20)
+        let reply = try await client.post(events.body)
+        #expect(reply.status == 200)
+        #expect(reply.header("Content-Type") == "application/json")
+        #expect(reply.header("Date")?.hasSuffix("GMT") == true)
+        #expect(reply.statuses == Array(repeating: "applied", count: 20))
+        #expect(try await client.post(events.body).statuses.allSatisfy { $0 == "duplicate" })
+
+        let page = try await client.get("/v1/events")
+        #expect(page.header("Content-Type") == "application/cloudevents-batch+json")
+        #expect(page.body == events.body)
+        let ids = events.map(\.id.text)
+        #expect(try await client.allIDs("/v1/events?limit=7") == ids)
+        let source = Sample.device.text
+        #expect(try await client.allIDs("/v1/events?source=\(source)&limit=3") == ids)
+        #expect(try await client.allIDs("/v1/events?source=urn:uuid:\(source)") == ids)
+        #expect(try await client.allIDs("/v1/events?source=urn%3Auuid%3A\(source)") == ids)
+        #expect(try await client.allIDs("/v1/events?source=\(UUID().text)").isEmpty)
+        #expect(server.stop() == 0)
+    }
+
+    @Test func `the end of the events has a next link, too`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        let client = ServerClient(base: server.base)
+        let empty = try await client.get("/v1/events")
+        #expect(empty.body == Data("[]".utf8))
+        let events = Sample.cities(2)
+        _ = try await client.post(events.body)
+        #expect(try await client.allIDs(try #require(empty.next)) == events.map(\.id.text))
+    }
+
+    @Test func `the server is well while it runs`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        #expect(try await ServerClient(base: server.base).get("/healthz").status == 200)
+    }
+
+    @Test func `a batch that is none is refused as a whole`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        let client = ServerClient(base: server.base)
+        for type in ["application/json", "application/cloudevents+json", "text/plain"] {
+            let reply = try await client.post(Data("[]".utf8), type: type)
+            #expect(reply.status == 415)
+            #expect(reply.errorCode == "unsupported_media_type")
+            #expect(reply.header("Date") != nil)
+        }
+        let withCharset = "Application/CloudEvents-Batch+JSON; charset=UTF-8"
+        #expect(try await client.post(Data("[]".utf8), type: withCharset).status == 200)
+        #expect(try await client.post(Data("{}".utf8)).errorCode == "not_a_batch")
+        #expect(try await client.post(Data("<html>".utf8)).status == 400)
+        #expect(try await client.post(Data("[{}]".utf8)).errorCode == "unusable_id")
+        #expect(try await client.post(Sample.cities(501).body).status == 413)
+        let large = Data(repeating: UInt8(ascii: " "), count: 1024 * 1024 + 64 * 1024 + 1)
+        #expect(try await client.post(large).errorCode == "batch_too_large")
+        #expect(try await client.post(large.dropLast(3) + Data("[]".utf8)).status == 200)
+        for query in ["limit=0", "limit=x", "limit=-1", "after=x", "after=s1-1", "source=x"] {
+            #expect(try await client.get("/v1/events?\(query)").status == 400)
+        }
+        let nothing = try await client.get("/nothing")
+        #expect(nothing.status == 404)
+        #expect(nothing.errorCode == "not_found")
+        #expect(try await client.allIDs().isEmpty)
+    }
+
+    @Test func `a token names its account, and without one there is nothing`() async throws {
+        let tokens = fixture.folder.appending(path: "tokens")
+        try "# device tokens\nfirst-token ana\n\nsecond-token bob\n"
+            .write(to: tokens, atomically: true, encoding: .utf8)
+        let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
+        let ana = ServerClient(base: server.base, token: "first-token")
+        let bob = ServerClient(base: server.base, token: "second-token")
+        let event = Sample(sequence: 1)
+        #expect(try await ana.post([event].body).statuses == ["applied"])
+        #expect(try await bob.allIDs().isEmpty)
+        #expect(try await bob.post([event].body).statuses == ["applied"])
+        #expect(try await ana.allIDs() == [event.id.text])
+
+        for token in [nil, "first-toke", "first-token2", ""] {
+            let stranger = ServerClient(base: server.base, token: token)
+            let reply = try await stranger.post([event].body)
+            #expect(reply.status == 401)
+            #expect(reply.header("WWW-Authenticate")?.hasPrefix("Bearer") == true)
+            #expect(reply.errorCode == "unauthorized")
+            #expect(try await stranger.get("/v1/events").status == 401)
+            #expect(try await stranger.get("/healthz").status == 200)
+        }
+    }
+
+    @Test func `a database that fails is answered with 503, and nothing is half applied`()
+        async throws
+    {
+        let server = try ServerProcess(database: fixture.path)
+        let client = ServerClient(base: server.base)
+        let other = try DatabaseQueue(path: fixture.path)
+        try await other.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER failure BEFORE INSERT ON event WHEN NEW.sequence = 3
+                    BEGIN SELECT RAISE(ABORT, 'failure'); END
+                    """)
+        }
+        let events = Sample.cities(5)
+        let reply = try await client.post(events.body)
+        #expect(reply.status == 503)
+        #expect(reply.header("Retry-After").flatMap { Int($0) } != nil)
+        #expect(try await client.allIDs().isEmpty)
+        try await other.write { try $0.execute(sql: "DROP TRIGGER failure") }
+        #expect(try await client.post(events.body).statuses.allSatisfy { $0 == "applied" })
+    }
+
+    @Test func `a killed server has everything it acknowledged, each id once`() async throws {
+        let batches = (0..<200).map { Sample.cities(10, from: UInt64($0 * 10 + 1)) }
+        var answered: Set<String> = []
+        for round in 0..<5 {
+            let server = try ServerProcess(database: fixture.path)
+            let client = ServerClient(base: server.base)
+            let held = try await client.allIDs()
+            #expect(Set(held).count == held.count)
+            #expect(answered.isSubset(of: held))
+            async let sent = Self.send(batches, to: client)
+            if round < 4 {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 20...300)))
+                server.kill()
+            }
+            answered.formUnion(await sent)
+        }
+        let server = try ServerProcess(database: fixture.path)
+        let held = try await ServerClient(base: server.base).allIDs()
+        #expect(held.count == 2_000)
+        #expect(Set(held) == Set(batches.joined().map(\.id.text)))
+    }
+
+    /// Posts batches, four at a time, until the server is gone.
+    ///
+    /// - Returns: the ids that were answered.
+    private static func send(_ batches: [[Sample]], to client: ServerClient) async -> [String] {
+        await withTaskGroup { group in
+            for worker in 0..<4 {
+                group.addTask {
+                    var answered: [String] = []
+                    for index in stride(from: worker, to: batches.count, by: 4) {
+                        guard let reply = try? await client.post(batches[index].body),
+                            reply.status == 200
+                        else { break }
+                        answered += batches[index].map(\.id.text)
+                    }
+                    return answered
+                }
+            }
+            return await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    @Test func `what cannot be served is said at the start`() throws {
+        func expect(_ status: Int32, _ word: String, _ arguments: [String]) throws {
+            let end = try ServerProcess.run(["--port", "0"] + arguments)
+            #expect(end.status == status)
+            #expect(end.message.contains(word))
+        }
+        let database = "sqlite:\(fixture.path)"
+        try expect(64, "SQLite only", ["--database", "postgres://localhost/x"])
+        try expect(64, "invalid", ["--database", "mysql:x"])
+        try expect(64, "loopback", ["--database", database, "--host", "0.0.0.0"])
+        try expect(74, "token file", ["--database", database, "--token-file", "/nowhere"])
+        try expect(74, "No such file", ["--database", "sqlite:/nowhere/a.db"])
+        let tokens = fixture.folder.appending(path: "tokens")
+        try "secret-token\n".write(to: tokens, atomically: true, encoding: .utf8)
+        let end = try ServerProcess.run(
+            ["--port", "0", "--database", database, "--token-file", tokens.path])
+        #expect(end.status == 65)
+        #expect(end.message.contains("line 1"))
+        #expect(!end.message.contains("secret"))
+    }
+}

@@ -1,0 +1,138 @@
+// The built syncserver as a process of its own, on a free port, and requests to it.
+
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A running server.
+final class ServerProcess {
+    let base: String
+    private let process: Process
+
+    /// The binary, which the build puts beside the tests.
+    static var binary: URL {
+        let tests = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+        let beside = tests.appending(path: "syncserver")
+        if FileManager.default.isExecutableFile(atPath: beside.path) { return beside }
+        return URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../.build/debug/syncserver").standardizedFileURL
+    }
+
+    /// Starts a server and waits until it is ready.
+    init(database: String, _ options: String...) throws {
+        process = Process()
+        process.executableURL = Self.binary
+        process.arguments = ["--port", "0", "--database", "sqlite:\(database)"] + options
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        var line = Data()
+        while line.last != UInt8(ascii: "\n") {
+            let part = output.fileHandleForReading.availableData
+            guard !part.isEmpty else { break }
+            line += part
+        }
+        let text = String(decoding: line, as: UTF8.self)
+        let prefix = "listening on http://127.0.0.1:"
+        try #require(text.hasPrefix(prefix) && text.hasSuffix("\n"))
+        base = String(text.dropFirst("listening on ".count).dropLast())
+    }
+
+    deinit { if process.isRunning { kill() } }
+
+    /// Ends the server as a power cut would, as far as a process can.
+    func kill() {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Asks the server to end.
+    func stop() -> Int32 {
+        process.terminate()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    /// Runs a server that is expected to end at once.
+    static func run(_ arguments: [String]) throws -> (status: Int32, message: String) {
+        let process = Process()
+        process.executableURL = binary
+        process.arguments = arguments
+        let messages = Pipe()
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = messages
+        try process.run()
+        let text = try messages.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+    }
+}
+
+/// What a server answered.
+struct ServerReply {
+    let status: Int
+    let body: Data
+    let header: @Sendable (String) -> String?
+
+    var json: Any? { try? JSONSerialization.jsonObject(with: body) }
+    var object: [String: Any] { json as? [String: Any] ?? [:] }
+    var errorCode: String? { (object["error"] as? [String: Any])?["code"] as? String }
+    var statuses: [String] {
+        (object["verdicts"] as? [[String: Any]] ?? []).compactMap { $0["status"] as? String }
+    }
+    var ids: [String] { (json as? [[String: Any]] ?? []).compactMap { $0["id"] as? String } }
+    /// Where the next page is.
+    var next: String? {
+        guard let link = header("Link"), link.hasPrefix("<"),
+            let end = link.range(of: ">; rel=\"next\"")
+        else { return nil }
+        return String(link[link.index(after: link.startIndex)..<end.lowerBound])
+    }
+}
+
+/// A client of a server, usable from many tasks.
+struct ServerClient: Sendable {
+    let base: String
+    var token: String?
+
+    func send(
+        _ method: String, _ path: String, body: Data? = nil, headers: [String: String] = [:]
+    ) async throws -> ServerReply {
+        let url = try #require(URL(string: base + path))
+        var request = URLRequest(url: url)
+        request.httpMethod = method
+        request.httpBody = body
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        let reply = try #require(response as? HTTPURLResponse)
+        return ServerReply(status: reply.statusCode, body: data) {
+            reply.value(forHTTPHeaderField: $0)
+        }
+    }
+
+    func post(
+        _ body: Data, type: String = "application/cloudevents-batch+json"
+    ) async throws -> ServerReply {
+        try await send("POST", "/v1/events", body: body, headers: ["Content-Type": type])
+    }
+
+    func get(_ path: String) async throws -> ServerReply { try await send("GET", path) }
+
+    /// The ids of all events of an order, page by page.
+    func allIDs(_ path: String = "/v1/events") async throws -> [String] {
+        var ids: [String] = []
+        var next = path
+        while true {
+            let page = try await get(next)
+            #expect(page.status == 200)
+            if page.ids.isEmpty { return ids }
+            ids += page.ids
+            next = try #require(page.next)
+        }
+    }
+}

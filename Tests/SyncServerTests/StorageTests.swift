@@ -1,0 +1,176 @@
+// The database under the verdicts: durability, atomicity, order, pages, versions.
+
+import EventSourcing
+import Foundation
+import GRDB
+import SyncServerStorage
+import Testing
+
+@Suite struct StorageTests {
+    let fixture: StorageFixture
+
+    init() throws { fixture = try StorageFixture() }
+
+    @Test func `every commit is synced before it is answered`() throws {
+        let storage = try fixture.open()
+        #expect(try storage.writerPragma("synchronous") == "2")
+        #expect(try storage.writerPragma("journal_mode") == "wal")
+    }
+
+    @Test func `the file can be read by its owner only`() throws {
+        let storage = try fixture.open()
+        for suffix in ["", "-wal", "-shm"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path + suffix)
+            #expect((attributes[.posixPermissions] as? Int).map { $0 & 0o777 } == 0o600)
+        }
+        try storage.close()
+        #expect(!FileManager.default.fileExists(atPath: fixture.path + "-wal"))
+    }
+
+    @Test func `what was applied is there after reopening`() async throws {
+        let events = Sample.cities(3)
+        let note = Sample.note("added", "n", 4)
+        do {
+            let storage = try fixture.open()
+            _ = try await storage.append(events + [note])
+            try storage.close()
+        }
+        let storage = try fixture.open()
+        #expect(try await storage.all() == (events + [note]).map(\.line))
+        #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
+        let change = Sample.note("updated", "n", 5, base: note.id)
+        #expect(try await storage.append([change]).map(\.status) == [.applied])
+    }
+
+    @Test func `a batch that fails in the middle leaves nothing behind`() async throws {
+        let storage = try fixture.open()
+        let first = Sample.cities(1)
+        _ = try await storage.append(first)
+        let other = try DatabaseQueue(path: fixture.path)
+        try await other.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER failure BEFORE INSERT ON event WHEN NEW.sequence = 3
+                    BEGIN SELECT RAISE(ABORT, 'failure'); END
+                    """)
+        }
+        let note = Sample.note("added", "n", 9)
+        let batch = [note] + Sample.cities(2, from: 2)
+        await #expect(throws: StorageError.self) { try await storage.append(batch) }
+        #expect(try await storage.all() == first.map(\.line))
+        try await other.write { try $0.execute(sql: "DROP TRIGGER failure") }
+        #expect(try await storage.append(batch).allSatisfy { $0.status == .applied })
+        #expect(try await storage.all() == (first + batch).map(\.line))
+    }
+
+    @Test func `the server's order is the order of commits, whatever the page size`()
+        async throws
+    {
+        let storage = try fixture.open()
+        let events = Sample.cities(25)
+        for event in events.reversed() { _ = try await storage.append([event]) }
+        for limit in [1, 7, 25, 500] {
+            #expect(try await storage.all(limit: limit) == events.reversed().map(\.line))
+        }
+    }
+
+    @Test func `the order of a source is its sequence`() async throws {
+        let storage = try fixture.open()
+        var events = Sample.cities(25)
+        var foreign = Sample.cities(2)
+        for index in foreign.indices { foreign[index].source = UUID() }
+        events[4].sequence = 4
+        _ = try await storage.append(events.reversed() + foreign)
+        // Of two events with one sequence the one that came first is first.
+        events.swapAt(3, 4)
+        for limit in [1, 7, 500] {
+            #expect(
+                try await storage.all(source: Sample.device, limit: limit) == events.map(\.line))
+        }
+    }
+
+    @Test func `an empty page leads on to what comes later`() async throws {
+        let storage = try fixture.open()
+        let start = try await storage.page(account: "ana", source: nil, after: nil, limit: 10)
+        #expect(start.lines.isEmpty)
+        _ = try await storage.append(Sample.cities(3))
+        let page = try await storage.page(
+            account: "ana", source: nil, after: start.next, limit: 10)
+        #expect(page.lines.count == 3)
+        let end = try await storage.page(account: "ana", source: nil, after: page.next, limit: 10)
+        #expect(end == EventPage(lines: [], next: page.next))
+    }
+
+    @Test func `a page of large events is cut short`() async throws {
+        let storage = try fixture.open()
+        var events = Sample.cities(8)
+        for index in events.indices {
+            events[index].data =
+                #"{"userId":"ana","cityId":"c\#(index)","x":"\#(String(repeating: "x", count: 200_000))"}"#
+            events[index].subject = "c\(index)"
+            events[index].lane = "city:ana:c\(index)"
+        }
+        _ = try await storage.append(events)
+        let page = try await storage.page(account: "ana", source: nil, after: nil, limit: 500)
+        #expect(page.lines.count == 6)
+        #expect(try await storage.all() == events.map(\.line))
+    }
+
+    @Test func `lines are kept to the byte, without the position`() async throws {
+        let storage = try fixture.open()
+        let event = Sample(
+            sequence: 7, data: #"{"userId":"ana", "cityId":"lis\u0062on","n":1.0e3}"#)
+        let position = #","position":"00000000000000000001","type""#
+        let line = event.line.replacing(#","type""#, with: position)
+        _ = try await storage.append(lines: [line])
+        #expect(try await storage.all() == [event.line])
+    }
+
+    @Test func `what is no line of a log is stored as one`() async throws {
+        let storage = try fixture.open()
+        let event = Sample(sequence: 7, lane: nil, time: nil)
+        let loose = """
+            { "data": \(event.data), "type": "\(event.type)", "id": "\(event.id.uuidString)",
+              "sequence": "7", "source": "URN:UUID:\(event.source.uuidString)",
+              "specversion": "1.0" }
+            """
+        let verdicts = try await storage.append(lines: [loose])
+        #expect(verdicts == [Verdict(event.id, .applied)])
+        var complete = event
+        complete.lane = "city:ana:lisbon"
+        complete.time = "2027-01-15T08:00:00.000Z"
+        #expect(try await storage.all() == [complete.line])
+    }
+
+    @Test func `a database of a newer server, of another application or of none is refused`()
+        throws
+    {
+        try fixture.open().close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        try queue.write {
+            try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99 the future')")
+        }
+        try queue.close()
+        expectWrongDatabase("newer")
+
+        try FileManager.default.removeItem(atPath: fixture.path)
+        let foreign = try DatabaseQueue(path: fixture.path)
+        try foreign.write { try $0.execute(sql: "CREATE TABLE things (name TEXT)") }
+        try foreign.close()
+        expectWrongDatabase("another application")
+
+        try Data("no database at all, but long enough to be looked at".utf8)
+            .write(to: URL(filePath: fixture.path))
+        expectWrongDatabase("not a database")
+    }
+
+    private func expectWrongDatabase(_ word: String) {
+        do {
+            try fixture.open().close()
+            Issue.record("opened")
+        } catch let error as StorageError {
+            #expect(error.code == .wrongDatabase)
+            #expect(error.detail.contains(word))
+        } catch { Issue.record(error) }
+    }
+}

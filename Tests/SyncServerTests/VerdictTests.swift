@@ -1,0 +1,225 @@
+// What the storage says about each kind of event, and what it then holds.
+
+import EventSourcing
+import Foundation
+import SyncServerStorage
+import Testing
+
+@Suite struct VerdictTests {
+    let fixture: StorageFixture
+    let storage: SQLiteEventStorage
+
+    init() throws {
+        fixture = try StorageFixture()
+        storage = try fixture.open()
+    }
+
+    private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
+
+    @Test func `a new event is applied, and the same again is a duplicate`() async throws {
+        let event = Sample(sequence: 1)
+        #expect(try await storage.append([event]) == [Verdict(event.id, .applied)])
+        #expect(try await storage.append([event]) == [Verdict(event.id, .duplicate)])
+        #expect(try await storage.all() == [event.line])
+    }
+
+    @Test func `an event that stands twice in a batch is stored once`() async throws {
+        let event = Sample(sequence: 1)
+        let verdicts = try await storage.append([event, event])
+        #expect(statuses(verdicts) == [.applied, .duplicate])
+        #expect(try await storage.all() == [event.line])
+    }
+
+    @Test func `the same content from another source and in another spelling is a duplicate`()
+        async throws
+    {
+        var event = Sample(sequence: 1)
+        _ = try await storage.append([event])
+        event.source = UUID()
+        event.sequence = 9
+        event.lane = nil
+        event.time = nil
+        event.data = #"{ "cityId" : "lis\u0062on", "userId":"ana" }"#
+        #expect(statuses(try await storage.append([event])) == [.duplicate])
+    }
+
+    @Test func `the same id with other content is rejected as id_reused`() async throws {
+        var event = Sample(sequence: 1)
+        _ = try await storage.append([event])
+        let line = event.line
+        event.data = #"{"userId":"bob","cityId":"lisbon"}"#
+        let verdict = try #require(try await storage.append([event]).first)
+        #expect(verdict.status == .rejected)
+        #expect(verdict.code == .idReused)
+        #expect(try await storage.all() == [line])
+    }
+
+    @Test func `two events under one source and sequence are both kept, with source_fork`()
+        async throws
+    {
+        let one = Sample(sequence: 1)
+        let other = Sample(sequence: 1, subject: "porto", data: #"{"userId":"a","cityId":"porto"}"#)
+        let verdicts = try await storage.append([one, other])
+        #expect(statuses(verdicts) == [.applied, .applied])
+        #expect(verdicts.map(\.code) == [nil, .sourceFork])
+        #expect(try await storage.all().count == 2)
+    }
+
+    @Test(arguments: [
+        (#""specversion":"1.0""#, #""specversion":"0.3""#),
+        (#""type":"daybook.city.saved""#, #""type":"""#),
+        (#""source":"urn:uuid:"#, #""source":"device/"#),
+        (#""sequence":"0000"#, #""sequence":"-000"#),
+        (#""cityId":"lisbon""#, #""cityId":"""#),
+        (#""time":"2026"#, #""time":"next year"#),
+    ])
+    func `an event that breaks a rule is rejected as invalid_event`(
+        rule: String, broken: String
+    ) async throws {
+        let event = Sample(sequence: 1)
+        let line = event.line.replacing(rule, with: broken)
+        #expect(line != event.line)
+        let verdict = try #require(try await storage.append(lines: [line]).first)
+        #expect(verdict.id == event.id)
+        #expect(verdict.status == .rejected)
+        #expect(verdict.code == .invalidEvent)
+        #expect(verdict.detail?.isEmpty == false)
+        #expect(try await storage.all().isEmpty)
+    }
+
+    @Test func `an event above 256 KiB is rejected as too_large`() async throws {
+        var event = Sample(sequence: 1)
+        event.data =
+            #"{"userId":"ana","cityId":"lisbon","x":"\#(String(repeating: "x", count: 256 * 1024))"}"#
+        let verdict = try #require(try await storage.append([event]).first)
+        #expect(verdict.status == .rejected)
+        #expect(verdict.code == .tooLarge)
+    }
+
+    @Test func `a change based on the head is applied, on anything else a conflict`()
+        async throws
+    {
+        let added = Sample.note("added", "n", 1)
+        let mine = Sample.note("updated", "n", 2, base: added.id, text: "mine")
+        let theirs = Sample.note("updated", "n", 3, base: added.id, text: "theirs")
+        #expect(statuses(try await storage.append([added, mine])) == [.applied, .applied])
+        let verdict = try #require(try await storage.append([theirs]).first)
+        #expect(verdict.status == .conflict)
+        #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == mine.line)
+        // Sent again after a lost reply, the applied one is no conflict with itself.
+        #expect(statuses(try await storage.append([mine])) == [.duplicate])
+        let deleted = Sample.note("deleted", "n", 4, base: mine.id)
+        #expect(statuses(try await storage.append([deleted])) == [.applied])
+    }
+
+    @Test func `a change with a base to a note that the server does not know is a conflict`()
+        async throws
+    {
+        let change = Sample.note("updated", "n", 2, base: UUID())
+        let verdict = try #require(try await storage.append([change]).first)
+        #expect(verdict.status == .conflict)
+        #expect(verdict.current == nil)
+    }
+
+    @Test func `a change without a base is applied whatever the head`() async throws {
+        let events = [
+            Sample.note("added", "n", 1), Sample.note("updated", "n", 2),
+            Sample.note("updated", "n", 3),
+        ]
+        #expect(statuses(try await storage.append(events)) == [.applied, .applied, .applied])
+        let late = Sample.note("updated", "n", 4, base: events[1].id)
+        let verdict = try #require(try await storage.append([late]).first)
+        #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == events[2].line)
+    }
+
+    @Test func `the head is the event that the views show, whatever arrived last`() async throws {
+        let added = Sample.note("added", "n", 1)
+        var newer = Sample.note("updated", "n", 2)
+        newer.time = "2026-02-22T12:00:00.000Z"
+        let older = Sample.note("updated", "n", 3)
+        #expect(
+            statuses(try await storage.append([added, newer, older]))
+                == [.applied, .applied, .applied])
+        let stale = Sample.note("updated", "n", 4, base: older.id)
+        #expect(statuses(try await storage.append([stale])) == [.conflict])
+        let next = Sample.note("updated", "n", 5, base: newer.id)
+        #expect(statuses(try await storage.append([next])) == [.applied])
+    }
+
+    @Test func `a deletion stays the head`() async throws {
+        let added = Sample.note("added", "n", 1)
+        let deleted = Sample.note("deleted", "n", 2, base: added.id)
+        var blind = Sample.note("updated", "n", 3)
+        blind.time = "2026-02-22T12:00:00.000Z"
+        #expect(
+            statuses(try await storage.append([added, deleted, blind]))
+                == [.applied, .applied, .applied])
+        let late = Sample.note("updated", "n", 4, base: blind.id)
+        let verdict = try #require(try await storage.append([late]).first)
+        #expect(verdict.status == .conflict)
+        #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == deleted.line)
+    }
+
+    @Test func `the heads that come with conflicts leave the answer small`() async throws {
+        let text = String(repeating: "x", count: 200_000)
+        var verdicts: [Verdict] = []
+        var changes: [Sample] = []
+        for number in UInt64(1)...8 {
+            let added = Sample.note("added", "n\(number)", number, text: text)
+            verdicts += try await storage.append([added])
+            changes.append(Sample.note("updated", "n\(number)", number + 8, base: UUID()))
+        }
+        #expect(verdicts.allSatisfy { $0.status == .applied })
+        let first = statuses(try await storage.append(changes))
+        #expect(first.prefix(5).allSatisfy { $0 == .conflict })
+        #expect(first.dropFirst(5).allSatisfy { $0 == .unprocessed })
+        let rest = statuses(try await storage.append(Array(changes.dropFirst(5))))
+        #expect(rest.allSatisfy { $0 == .conflict })
+    }
+
+    @Test func `nothing overtakes in a lane, and other lanes go on`() async throws {
+        let added = Sample.note("added", "n", 1)
+        let lost = Sample.note("updated", "n", 2, base: UUID())
+        let later = Sample.note("updated", "n", 3)
+        let elsewhere = Sample.note("added", "m", 4)
+        let verdicts = try await storage.append([added, lost, added, later, elsewhere])
+        #expect(
+            statuses(verdicts) == [.applied, .conflict, .unprocessed, .unprocessed, .applied])
+        #expect(try await storage.all() == [added.line, elsewhere.line])
+    }
+
+    @Test func `an unreadable event holds its lane, too`() async throws {
+        var events = [Sample(sequence: 1), Sample(sequence: 2)]
+        events[0].type = ""
+        #expect(statuses(try await storage.append(events)) == [.rejected, .unprocessed])
+    }
+
+    @Test func `an event accepted once stays a duplicate when the rules become stricter`()
+        async throws
+    {
+        var event = Sample(sequence: 1)
+        event.data = #"{"userId":"ana"}"#
+        let lenient = try BatchReader.read(
+            Array([event].body).span.bytes, catalogue: EventCatalogue(),
+            now: Timestamp(milliseconds: 0))
+        #expect(statuses(try await storage.append(lenient, account: "ana")) == [.applied])
+        #expect(statuses(try await storage.append([event])) == [.duplicate])
+    }
+
+    @Test func `accounts with the same id do not see each other`() async throws {
+        var event = Sample(sequence: 1)
+        let line = event.line
+        #expect(statuses(try await storage.append([event], account: "ana")) == [.applied])
+        event.data = #"{"userId":"bob","cityId":"lisbon"}"#
+        event.lane = "city:bob:lisbon"
+        #expect(statuses(try await storage.append([event], account: "bob")) == [.applied])
+        #expect(try await storage.all(account: "ana") == [line])
+        #expect(try await storage.all(account: "bob") == [event.line])
+        let note = Sample.note("added", "n", 2)
+        _ = try await storage.append([note], account: "ana")
+        let change = Sample.note("updated", "n", 3, base: note.id)
+        let verdict = try #require(try await storage.append([change], account: "bob").first)
+        #expect(verdict.status == .conflict)
+        #expect(verdict.current == nil)
+    }
+}

@@ -1,0 +1,37 @@
+// Turns whatever went wrong into a reply: the last step of every refused request. The log gets the
+// kind of failure, never what the request said. Spec/sync-protocol.md, SYNC-40 and SYNC-41.
+
+import Hummingbird
+import SyncServerStorage
+
+/// Answers errors.
+struct ErrorReplies: RouterMiddleware {
+    private static let unavailable = RequestError(
+        .serviceUnavailable, "unavailable", "the database cannot be used now",
+        headers: [.retryAfter: "5"])
+
+    func handle(
+        _ request: Request, context: ServerContext,
+        next: (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        do {
+            return try await next(request, context)
+        } catch let error as RequestError {
+            return Reply.error(error)
+        } catch let error as HTTPError {
+            return Reply.error(
+                RequestError(
+                    error.status, error.status == .notFound ? "not_found" : "refused",
+                    error.status.reasonPhrase))
+        } catch let error as StorageError {
+            context.logger.error("storage failed", metadata: ["cause": "\(error)"])
+            return Reply.error(Self.unavailable)
+        } catch is CancellationError {
+            return Reply.error(Self.unavailable)
+        } catch {
+            // Broken HTTP, which Hummingbird answers with 400, or a fault of ours: 500.
+            context.logger.error("request failed", metadata: ["kind": "\(type(of: error))"])
+            throw error
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// POST and GET /v1/events: from the text of a request to the storage and back.
+// Spec/sync-protocol.md, SYNC-5 to SYNC-36.
+
+import EventSourcing
+import Foundation
+import Hummingbird
+import SyncServerStorage
+
+/// What is served under `/v1/events`.
+struct EventRoutes: Sendable {
+    /// Where the events are kept.
+    let storage: any EventStorage
+    /// The rules by which posted events are read.
+    let catalogue: EventCatalogue
+
+    private static let path = "/v1/events"
+    private static let batchType = "application/cloudevents-batch+json"
+    private static let pageLimitMax = 500
+    private static let link: HTTPFields.Element.Name = {
+        guard let name = HTTPFields.Element.Name("Link") else {
+            preconditionFailure("a valid name")
+        }
+        return name
+    }()
+
+    /// Adds the routes.
+    func add(to group: RouterGroup<ServerContext>) {
+        group.post("v1/events", use: append)
+        group.get("v1/events", use: page)
+    }
+
+    @Sendable private func append(_ request: Request, _ context: ServerContext) async throws
+        -> Response
+    {
+        try checkType(request)
+        let body = try await collectBody(request)
+        let batch: [ReceivedEvent]
+        do throws(BatchError) {
+            batch = try BatchReader.read(
+                body.span.bytes, catalogue: catalogue, now: Timestamp(Date()))
+        } catch {
+            throw RequestError(error)
+        }
+        let verdicts = try await storage.append(batch, account: context.account)
+        var reply = Array("{\"verdicts\":[".utf8)
+        for (index, verdict) in verdicts.enumerated() {
+            if index > 0 { reply.append(UInt8(ascii: ",")) }
+            verdict.append(to: &reply)
+        }
+        reply.append(contentsOf: Array("]}".utf8))
+        return Reply.json(.ok, reply)
+    }
+
+    @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
+        -> Response
+    {
+        let query = try PageQuery(request, limitMax: Self.pageLimitMax)
+        let page = try await storage.page(
+            account: context.account, source: query.source, after: query.cursor,
+            limit: query.limit)
+        var reply = Array("[".utf8)
+        for (index, line) in page.lines.enumerated() {
+            if index > 0 { reply.append(UInt8(ascii: ",")) }
+            reply.append(contentsOf: line)
+        }
+        reply.append(UInt8(ascii: "]"))
+        return Reply.json(
+            .ok, reply, contentType: Self.batchType,
+            headers: [Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""])
+    }
+
+    private func checkType(_ request: Request) throws {
+        let parts = (request.headers[.contentType] ?? "").lowercased().split(separator: ";")
+            .map { $0.trimmingCharacters(in: .whitespaces) }
+        guard parts.first == Self.batchType,
+            parts.dropFirst().allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) })
+        else {
+            throw RequestError(
+                .unsupportedMediaType, "unsupported_media_type",
+                "the content type must be \(Self.batchType)")
+        }
+        guard ["identity", nil].contains(request.headers[.contentEncoding]?.lowercased()) else {
+            throw RequestError(
+                .unsupportedMediaType, "unsupported_media_type",
+                "a content encoding is not supported")
+        }
+    }
+
+    private func collectBody(_ request: Request) async throws -> [UInt8] {
+        let tooLarge = RequestError(
+            .contentTooLarge, "batch_too_large",
+            "the body has more than \(BatchReader.bodyBytesMax) bytes")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }),
+            length > BatchReader.bodyBytesMax
+        {
+            throw tooLarge
+        }
+        var body: [UInt8] = []
+        for try await part in request.body {
+            guard body.count + part.readableBytes <= BatchReader.bodyBytesMax else {
+                throw tooLarge
+            }
+            body.append(contentsOf: part.readableBytesView)
+        }
+        return body
+    }
+}
+
+extension RequestError {
+    fileprivate init(_ error: BatchError) {
+        switch error {
+        case .notAnArray(let detail):
+            self.init(.badRequest, "not_a_batch", "not a batch: \(detail)")
+        case .unusableID(let index):
+            self.init(
+                .badRequest, "unusable_id", "element \(index) has no id that is a UUID")
+        case .tooManyEvents:
+            self.init(
+                .contentTooLarge, "batch_too_large",
+                "the batch has more than \(BatchReader.eventsMax) events")
+        }
+    }
+}

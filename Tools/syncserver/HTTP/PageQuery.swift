@@ -1,0 +1,52 @@
+// What a client asks of GET /v1/events, checked. Spec/sync-protocol.md, SYNC-30 to SYNC-34.
+
+import EventSourcing
+import Foundation
+import Hummingbird
+import SyncServerStorage
+
+/// The query of a pull.
+struct PageQuery {
+    /// The source whose events are asked for; nil asks for all.
+    let source: UUID?
+    /// Where to go on; nil starts at the beginning.
+    let cursor: EventCursor?
+    /// Events at most.
+    let limit: Int
+
+    /// Reads the query of a request.
+    ///
+    /// - Throws: `RequestError` with 400.
+    init(_ request: Request, limitMax: Int) throws {
+        let query = request.uri.queryParameters
+        source = try query["source"].map { text in
+            guard let source = UUID(sourceName: String(text)) ?? UUID(uuidString: String(text))
+            else { throw Self.refusal("bad_source", "source is not a UUID") }
+            return source
+        }
+        limit =
+            try query["limit"].map { text in
+                guard let limit = Int(text), limit >= 1 else {
+                    throw Self.refusal("bad_limit", "limit is not a number from 1 on")
+                }
+                return min(limit, limitMax)
+            } ?? limitMax
+        let bySource = source != nil
+        cursor = try query["after"].map { text in
+            guard let cursor = EventCursor(String(text)), cursor.isBySource == bySource else {
+                throw Self.refusal("bad_cursor", "after is not a cursor of this order")
+            }
+            return cursor
+        }
+    }
+
+    /// The query for what follows a page.
+    func next(_ cursor: EventCursor) -> String {
+        let source = source.map { "source=\($0.text)&" } ?? ""
+        return "\(source)limit=\(limit)&after=\(cursor.text)"
+    }
+
+    private static func refusal(_ code: String, _ detail: String) -> RequestError {
+        RequestError(.badRequest, code, detail)
+    }
+}

@@ -1,0 +1,25 @@
+// A request that is refused as a whole. Thrown anywhere, answered by ErrorReplies.
+// Spec/sync-protocol.md, SYNC-40.
+
+import Hummingbird
+
+/// Why a request is refused as a whole.
+struct RequestError: Error {
+    /// The status of the reply.
+    let status: HTTPResponse.Status
+    /// The reason for machines.
+    let code: String
+    /// The reason for people.
+    let detail: String
+    /// Further headers of the reply.
+    let headers: HTTPFields
+
+    init(
+        _ status: HTTPResponse.Status, _ code: String, _ detail: String, headers: HTTPFields = [:]
+    ) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers
+    }
+}

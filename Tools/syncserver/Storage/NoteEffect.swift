@@ -1,0 +1,48 @@
+// What an event does to a note on the server: it may become the note's head, the event on which the
+// next change must be based. The rule is the one by which views choose a note's text, so a client
+// and the server agree whatever the order of arrival. Used by every EventStorage.
+// Spec/sync-protocol.md, SYNC-27 and SYNC-28.
+
+import EventSourcing
+import Foundation
+
+/// The effect of an event of a note.
+struct NoteEffect {
+    /// The note.
+    let note: String
+    /// The event that must be the head for this one to be taken in, in lower case; nil takes it in
+    /// whatever the head.
+    let base: String?
+    /// The event as a head.
+    let head: Head
+
+    /// An event in the order in which a note's events count.
+    struct Head: Comparable {
+        let event: UUID
+        let isDeletion: Bool
+        let stamp: Stamp
+
+        /// A deletion is final; otherwise the greater stamp counts.
+        static func < (lhs: Head, rhs: Head) -> Bool {
+            lhs.isDeletion == rhs.isDeletion ? lhs.stamp < rhs.stamp : rhs.isDeletion
+        }
+    }
+
+    /// The effect of an event.
+    ///
+    /// - Returns: nil for events of anything but a note.
+    init?(_ content: ReceivedEvent.Content) {
+        let draft = content.draft
+        guard let note = draft.subject else { return nil }
+        switch draft.type {
+        case "daybook.note.added": base = nil
+        case "daybook.note.updated", "daybook.note.deleted":
+            base = draft.string("baseid")?.lowercased()
+        default: return nil
+        }
+        self.note = note
+        head = Head(
+            event: draft.id, isDeletion: draft.type == "daybook.note.deleted",
+            stamp: content.stamp)
+    }
+}

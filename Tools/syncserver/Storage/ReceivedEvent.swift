@@ -1,0 +1,131 @@
+// One element of a posted batch, checked as far as that can be done without the database. Comes
+// from BatchReader, goes to an EventStorage. Spec/sync-protocol.md, SYNC-11 to SYNC-15.
+
+import EventSourcing
+import Foundation
+import LogFormat
+
+/// One element of a posted batch.
+package struct ReceivedEvent: Sendable {
+    /// The event's id.
+    package let id: UUID
+    /// The lane whose order it keeps.
+    package let lane: String
+    /// What it says; nil if it could not be read.
+    package let content: Content?
+    /// The rule it breaks. An event that is in the storage already is a duplicate all the same: the
+    /// rules may have become stricter since it was accepted.
+    package let fault: Fault?
+
+    /// What a readable event says.
+    package struct Content: Sendable {
+        /// The event. Lane and time are nil where the client left them open.
+        package let draft: EventDraft
+        /// The log that made it.
+        package let source: UUID
+        /// Its number under its source.
+        package let sequence: Int64
+        /// Its place in the order in which events count.
+        package let stamp: Stamp
+        /// What is stored: the text as received, without a position, complete and on one line.
+        package let line: [UInt8]
+    }
+
+    /// A rule that an event breaks.
+    package struct Fault: Hashable, Sendable {
+        package let code: Verdict.Code
+        package let detail: String
+    }
+}
+
+extension ReceivedEvent {
+    /// Reads an element.
+    ///
+    /// - Parameters:
+    ///   - element: checked JSON.
+    ///   - now: the time of an event that has none.
+    /// - Returns: nil if the element has no usable id.
+    package init?(_ element: RawSpan, catalogue: EventCatalogue, now: Timestamp) {
+        guard element.byteCount <= EventCatalogue.shippedBytesMax else {
+            self.init(
+                unreadable: element, .tooLarge,
+                "the event has \(element.byteCount) bytes; "
+                    + "at most \(EventCatalogue.shippedBytesMax) are taken")
+            return
+        }
+        do throws(EventError) {
+            try self.init(readable: element, catalogue, now)
+        } catch {
+            self.init(unreadable: element, .invalidEvent, error.detail)
+        }
+    }
+
+    private init(
+        readable element: RawSpan, _ catalogue: EventCatalogue, _ now: Timestamp
+    ) throws(EventError) {
+        let decoded = try LineDecoder.decode(element)
+        guard let name = decoded.source, let source = UUID(sourceName: name) else {
+            throw EventError(.badAttribute, "source is not urn:uuid: and a UUID")
+        }
+        guard let number = decoded.sequence, number > 0, let sequence = Int64(exactly: number)
+        else { throw EventError(.badAttribute, "sequence is not a decimal number from 1 on") }
+        var draft = decoded.draft
+        var fault: Fault?
+        do throws(EventError) {
+            try catalogue.normalise(&draft)
+        } catch {
+            fault = Fault(code: .invalidEvent, detail: error.detail)
+        }
+        let lane = catalogue.lane(of: draft)
+        draft.lane = lane
+        let time = draft.time ?? now
+        draft.time = time
+        let line = Self.line(of: element, decoded.draft, draft, source, number)
+        if decoded.draft.lane == nil { draft.lane = nil }
+        if decoded.draft.time == nil { draft.time = nil }
+        self.init(
+            id: draft.id, lane: lane,
+            content: Content(
+                draft: draft, source: source, sequence: sequence,
+                stamp: Stamp(time: time, source: source.integer, sequence: number), line: line),
+            fault: fault)
+    }
+
+    private init?(unreadable element: RawSpan, _ code: Verdict.Code, _ detail: String) {
+        guard let outline = EventOutline(element) else { return nil }
+        self.init(
+            id: outline.id, lane: outline.lane, content: nil,
+            fault: Fault(code: code, detail: detail))
+    }
+
+    /// The text to store: as received where it is a line of a log, else written anew.
+    private static func line(
+        of element: RawSpan, _ received: EventDraft, _ complete: EventDraft, _ source: UUID,
+        _ sequence: UInt64
+    ) -> [UInt8] {
+        if received == complete, let prefix = try? LinePrefix(element),
+            LinePrefix.time(of: element) == complete.time?.milliseconds
+        {
+            let line = LineEncoder.withoutPosition(element, prefix)
+            if !line.contains(where: { $0 == 0x0A || $0 == 0x0D }) { return line }
+        }
+        var line: [UInt8] = []
+        LineEncoder.append(
+            complete,
+            LinePrefix(
+                id: complete.id.integer, source: source.integer, sequence: sequence,
+                position: Position(sequence)),
+            to: &line)
+        line.removeLast()
+        return line
+    }
+}
+
+extension UUID {
+    /// The UUID of a CloudEvents source, `urn:uuid:…`.
+    package init?(sourceName: String) {
+        let prefix = "urn:uuid:"
+        guard sourceName.lowercased().hasPrefix(prefix) else { return nil }
+        self.init(uuidString: String(sourceName.dropFirst(prefix.count)))
+    }
+}

@@ -1,0 +1,171 @@
+// One batch inside its transaction: looks at each event in turn, stores it with its effect, and
+// says what became of it. Called by SQLiteEventStorage.
+// Spec/sync-protocol.md, SYNC-16 to SYNC-29.
+
+import EventSourcing
+import Foundation
+import GRDB
+import LogFormat
+
+/// The taking in of one batch.
+struct SQLiteAppend {
+    private let catalogue: EventCatalogue
+    private let account: Int64
+    private let firstSerial: Int64
+    private var lastSerial: Int64
+    /// Bytes of the heads that go with the verdicts.
+    private var currentBytes = 0
+    private static let currentBytesMax = 1024 * 1024
+    private let findID: Statement
+    private let findSequence: Statement
+    private let insertEvent: Statement
+    private let findHead: Statement
+    private let setHead: Statement
+    private let setLastSerial: Statement
+
+    /// Finds the account, or enters it, and prepares the statements.
+    init(_ db: Database, account name: String, _ catalogue: EventCatalogue) throws {
+        self.catalogue = catalogue
+        let find = try db.cachedStatement(
+            sql: "SELECT number, last_serial FROM account WHERE name = ?")
+        if let row = try Row.fetchOne(find, arguments: [name]) {
+            account = row[0]
+            firstSerial = row[1]
+        } else {
+            try db.execute(
+                sql: "INSERT INTO account (name, last_serial) VALUES (?, 0)", arguments: [name])
+            account = db.lastInsertedRowID
+            firstSerial = 0
+        }
+        lastSerial = firstSerial
+        findID = try db.cachedStatement(
+            sql: "SELECT line FROM event WHERE account = ? AND id = ?")
+        findSequence = try db.cachedStatement(
+            sql: "SELECT 1 FROM event WHERE account = ? AND source = ? AND sequence = ?")
+        insertEvent = try db.cachedStatement(
+            sql: """
+                INSERT INTO event (account, serial, id, source, sequence, line)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """)
+        findHead = try db.cachedStatement(
+            sql: """
+                SELECT event, is_deletion, time, source, sequence FROM note_head
+                WHERE account = ? AND note = ?
+                """)
+        setHead = try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO note_head
+                (account, note, event, is_deletion, time, source, sequence)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """)
+        setLastSerial = try db.cachedStatement(
+            sql: "UPDATE account SET last_serial = ? WHERE number = ?")
+    }
+
+    /// Takes in the events in their order. An event that is not taken in holds its lane: nothing
+    /// overtakes it.
+    mutating func take(_ batch: [ReceivedEvent]) throws -> [Verdict] {
+        var heldLanes: Set<String> = []
+        var verdicts: [Verdict] = []
+        verdicts.reserveCapacity(batch.count)
+        for event in batch {
+            if heldLanes.contains(event.lane) {
+                verdicts.append(Verdict(event.id, .unprocessed))
+                continue
+            }
+            let verdict = try take(event)
+            if !verdict.status.keepsLaneOpen { heldLanes.insert(event.lane) }
+            verdicts.append(verdict)
+        }
+        return verdicts
+    }
+
+    /// Records how far the account's order has come.
+    func finish() throws {
+        guard lastSerial != firstSerial else { return }
+        try setLastSerial.execute(arguments: [lastSerial, account])
+    }
+
+    private mutating func take(_ event: ReceivedEvent) throws -> Verdict {
+        if let content = event.content, let stored = try line(of: event.id) {
+            return isSame(stored, content)
+                ? Verdict(event.id, .duplicate)
+                : Verdict(
+                    event.id, .rejected, code: .idReused,
+                    detail: "the account has another event with this id")
+        }
+        if let fault = event.fault {
+            return Verdict(event.id, .rejected, code: fault.code, detail: fault.detail)
+        }
+        guard let content = event.content else {
+            preconditionFailure("an event without content has a fault")
+        }
+        let effect = NoteEffect(content)
+        let head = try effect.flatMap { try self.head(of: $0.note) }
+        if let base = effect?.base, base != head?.event.text {
+            return try conflict(event, head?.event)
+        }
+        let isFork =
+            try Int.fetchOne(
+                findSequence, arguments: [account, content.source, content.sequence]) != nil
+        lastSerial += 1
+        try insertEvent.execute(arguments: [
+            account, lastSerial, event.id, content.source, content.sequence, Data(content.line),
+        ])
+        if let effect, head.map({ $0 < effect.head }) ?? true {
+            try set(effect.head, of: effect.note)
+        }
+        return isFork
+            ? Verdict(
+                event.id, .applied, code: .sourceFork,
+                detail: "the account has another event with this source and sequence")
+            : Verdict(event.id, .applied)
+    }
+
+    /// The answer to an event whose base is not the head. Heads come with the answer as long as
+    /// they leave it small; the client sends the rest of the events again.
+    private mutating func conflict(_ event: ReceivedEvent, _ head: UUID?) throws -> Verdict {
+        guard let head else {
+            return Verdict(event.id, .conflict, detail: "the note has no events here")
+        }
+        let current = try line(of: head) ?? []
+        guard currentBytes == 0 || currentBytes + current.count <= Self.currentBytesMax else {
+            return Verdict(event.id, .unprocessed)
+        }
+        currentBytes += current.count
+        return Verdict(
+            event.id, .conflict, detail: "the base is not the newest event of the note",
+            current: current)
+    }
+
+    private func head(of note: String) throws -> NoteEffect.Head? {
+        guard let row = try Row.fetchOne(findHead, arguments: [account, note]) else { return nil }
+        let source: UUID = row[3]
+        let sequence: Int64 = row[4]
+        return NoteEffect.Head(
+            event: row[0], isDeletion: row[1],
+            stamp: Stamp(
+                time: Timestamp(milliseconds: row[2]), source: source.integer,
+                sequence: UInt64(sequence)))
+    }
+
+    private func set(_ head: NoteEffect.Head, of note: String) throws {
+        try setHead.execute(arguments: [
+            account, note, head.event, head.isDeletion, head.stamp.time.milliseconds,
+            UUID(integer: head.stamp.source), Int64(head.stamp.sequence),
+        ])
+    }
+
+    private func line(of id: UUID) throws -> [UInt8]? {
+        try Data.fetchOne(findID, arguments: [account, id]).map { [UInt8]($0) }
+    }
+
+    /// Whether a newcomer is the stored event with its id.
+    private func isSame(_ stored: [UInt8], _ newcomer: ReceivedEvent.Content) -> Bool {
+        if stored == newcomer.line { return true }
+        guard var draft = try? LineDecoder.decode(stored.span.bytes).draft else { return false }
+        // An event accepted under older rules keeps the form it had then.
+        try? catalogue.normalise(&draft)
+        return draft.isSameContent(as: newcomer.draft)
+    }
+}

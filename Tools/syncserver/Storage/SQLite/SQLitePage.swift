@@ -1,0 +1,57 @@
+// Reads one page of an account's events from a snapshot of the database. Called by
+// SQLiteEventStorage. Spec/sync-protocol.md, SYNC-30 to SYNC-36.
+
+import Foundation
+import GRDB
+
+/// The reading of pages of one order.
+struct SQLitePage {
+    private let db: Database
+    private let account: Int64?
+    private let source: UUID?
+
+    /// The order of an account, or of one source in it.
+    init(_ db: Database, account: String, source: UUID?) throws {
+        self.db = db
+        self.source = source
+        self.account = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT number FROM account WHERE name = ?"),
+            arguments: [account])
+    }
+
+    /// Reads a page.
+    func read(after cursor: EventCursor, limit: Int) throws -> EventPage {
+        var page = EventPage(lines: [], next: cursor)
+        guard let account else { return page }
+        let rows: RowCursor
+        switch cursor {
+        case .serial(let serial):
+            precondition(source == nil, "a cursor belongs to its order")
+            rows = try Row.fetchCursor(
+                db.cachedStatement(
+                    sql: """
+                        SELECT line, serial, sequence FROM event
+                        WHERE account = ? AND serial > ? ORDER BY serial LIMIT ?
+                        """),
+                arguments: [account, serial, limit])
+        case .sequence(let sequence, let serial):
+            guard let source else { preconditionFailure("a cursor belongs to its order") }
+            rows = try Row.fetchCursor(
+                db.cachedStatement(
+                    sql: """
+                        SELECT line, serial, sequence FROM event
+                        WHERE account = ? AND source = ? AND (sequence, serial) > (?, ?)
+                        ORDER BY sequence, serial LIMIT ?
+                        """),
+                arguments: [account, source, sequence, serial, limit])
+        }
+        var bytes = 0
+        while bytes < EventPage.bytesTarget, let row = try rows.next() {
+            let line: Data = row[0]
+            page.lines.append([UInt8](line))
+            page.next = source == nil ? .serial(row[1]) : .sequence(row[2], serial: row[1])
+            bytes += line.count
+        }
+        return page
+    }
+}

@@ -1,0 +1,76 @@
+// What the server says about one event of a batch. Comes after the storage has looked at the event
+// and goes into the reply. Spec/sync-protocol.md, SYNC-20 to SYNC-29.
+
+import EventSourcing
+import Foundation
+
+/// The server's word on one event.
+package struct Verdict: Equatable, Sendable {
+    /// What became of the event. The raw value is what the wire carries.
+    package enum Status: String, Sendable {
+        /// The server has it now, durably.
+        case applied
+        /// The server had it already, durably.
+        case duplicate
+        /// It will never be accepted.
+        case rejected
+        /// Its base is not the head of its note.
+        case conflict
+        /// Not looked at, because an earlier event of its lane was held up.
+        case unprocessed
+
+        /// Whether the later events of the lane may go on.
+        package var keepsLaneOpen: Bool { self == .applied || self == .duplicate }
+    }
+
+    /// More about a status, for machines. The raw value is what the wire carries.
+    package enum Code: String, Sendable {
+        /// The account has another event with this id.
+        case idReused = "id_reused"
+        /// The account has another event with this source and sequence.
+        case sourceFork = "source_fork"
+        /// The event breaks a rule of the envelope or of its type.
+        case invalidEvent = "invalid_event"
+        /// The event has more bytes than a shipped event may have.
+        case tooLarge = "too_large"
+    }
+
+    /// The event's id.
+    package var id: UUID
+    /// What became of it.
+    package var status: Status
+    /// More about it, for machines.
+    package var code: Code?
+    /// More about it, for people.
+    package var detail: String?
+    /// With `conflict`: the head event of the note as JSON text, if the note has one.
+    package var current: [UInt8]?
+
+    package init(
+        _ id: UUID, _ status: Status, code: Code? = nil, detail: String? = nil,
+        current: [UInt8]? = nil
+    ) {
+        self.id = id
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.current = current
+    }
+
+    /// Appends the verdict as a JSON object.
+    package func append(to json: inout [UInt8]) {
+        json.append(contentsOf: Array("{\"id\":\"\(id.text)\",\"status\":\"\(status)\"".utf8))
+        if let code {
+            json.append(contentsOf: Array(",\"code\":\"\(code.rawValue)\"".utf8))
+        }
+        if let detail {
+            json.append(contentsOf: Array(",\"detail\":".utf8))
+            JSONText.append(detail, to: &json)
+        }
+        if let current {
+            json.append(contentsOf: Array(",\"current\":".utf8))
+            json.append(contentsOf: current)
+        }
+        json.append(UInt8(ascii: "}"))
+    }
+}
