@@ -17,7 +17,7 @@ public enum Property {
     /// The seed properties begin with.
     public static let defaultSeed: UInt64 = 0xDA1B_00C5
     /// How many simpler inputs are tried after a failure.
-    public static let shrinkingRunsMax = 2_000
+    public static let shrinkingRunsMax = 500
 
     /// Runs `body` with `runs` different rows of choices.
     ///

@@ -1,0 +1,21 @@
+// Fails one operation of a file system, by its number.
+
+import LogStorage
+import Synchronization
+
+/// Counts operations and says which one fails.
+final class OperationCounter: Sendable {
+    private let count = Mutex(0)
+    private let failing: Int
+
+    init(failingAt failing: Int) { self.failing = failing }
+
+    func error(_ operation: String, _ path: String) -> FileError? {
+        let number = count.withLock { count in
+            defer { count += 1 }
+            return count
+        }
+        guard number == failing else { return nil }
+        return FileError(.io, operation: operation, path: path, reason: "as told")
+    }
+}

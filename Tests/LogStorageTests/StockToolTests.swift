@@ -1,0 +1,133 @@
+// What the stock lz4 tool says to the files of a log, on the real file system: at every commit
+// point, while the writer runs, after closing, after sealing. And what only a real one can show.
+
+import DaybookTestKit
+import Foundation
+import LogFormat
+import LogStorage
+import Testing
+
+@Suite struct StockToolTests {
+    /// Runs a body with a new folder, removed afterwards.
+    private func withFolder(_ body: (String) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/daybook-\(UUID())"
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try body(folder)
+    }
+
+    private func run(_ command: String) throws -> (status: Int32, output: [UInt8]) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", command]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, Array(bytes))
+    }
+
+    /// Holds the tool to it: every segment is valid, and together they print every line.
+    private func check(_ log: String, _ lines: [[UInt8]]) throws {
+        let tested = try run("for f in \(log)/*.lz4; do lz4 -t -q $f || exit 1; done")
+        try #require(tested.status == 0)
+        let printed = try run("cat \(log)/*.lz4 | lz4 -dc")
+        try #require(printed.status == 0)
+        try #require(printed.output == lines.flatMap { $0 + [10] })
+    }
+
+    @Test func `the stock tool reads every segment at every commit point`() throws {
+        try withFolder { folder in
+            let path = folder + "/log"
+            let environment = TestLog.environment(POSIXFileSystem())
+            var test = TestLog()
+            var log = try Log(at: path, environment: environment)
+            try check(path, [])
+            // Small, a full block, noise enough to be stored raw, big; the frame ends in between.
+            let batches = [
+                [0], [3, 0, 9], [30_000], [61_100], [61_300], [60_000, 60_000], [2], [59_000],
+                [59_000], [59_000], [1], [200_000],
+            ]
+            for (number, paddings) in batches.enumerated() {
+                try test.append(to: log, paddings: paddings)
+                try check(path, test.lines)
+                switch number % 4 {
+                case 1:
+                    try log.close()
+                    try check(path, test.lines)
+                    log = try Log(at: path, environment: environment)
+                    try check(path, test.lines)
+                case 3:
+                    try log.roll()
+                    try check(path, test.lines)
+                default: break
+                }
+            }
+            try log.close()
+            try check(path, test.lines)
+            #expect(try TestLog.read(POSIXFileSystem(), at: path) == test.lines)
+        }
+    }
+
+    @Test func `files are for their owner only`() throws {
+        try withFolder { folder in
+            let path = folder + "/log"
+            let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
+            var test = TestLog()
+            try test.append(to: log, paddings: [0])
+            try log.close()
+            let permissions = { (path: String) throws -> Int? in
+                let found = try FileManager.default.attributesOfItem(atPath: path)
+                return (found[.posixPermissions] as? NSNumber)?.intValue
+            }
+            #expect(try permissions(path) == 0o700)
+            for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+                #expect(try permissions(path + "/" + name) == 0o600, "\(name)")
+            }
+        }
+    }
+
+    @Test func `a segment that is a symbolic link is refused`() throws {
+        try withFolder { folder in
+            let path = folder + "/log"
+            let environment = TestLog.environment(POSIXFileSystem())
+            var test = TestLog()
+            let log = try Log(at: path, environment: environment)
+            try test.append(to: log, paddings: [0])
+            try log.close()
+            let segment = path + "/00000000000000000001.lz4"
+            try FileManager.default.moveItem(atPath: segment, toPath: folder + "/elsewhere")
+            try FileManager.default.createSymbolicLink(
+                atPath: segment, withDestinationPath: folder + "/elsewhere")
+            let before = try Data(contentsOf: URL(fileURLWithPath: folder + "/elsewhere"))
+            let error = #expect(throws: LogError.self) {
+                try Log(at: path, environment: environment)
+            }
+            #expect(error?.code == .io)
+            #expect(error?.path == segment)
+            #expect(error?.detail.contains("symbolic link") == true)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/elsewhere")) == before)
+        }
+    }
+
+    @Test func `a second writer is refused and a copied folder is another incarnation`() throws {
+        try withFolder { folder in
+            let path = folder + "/log"
+            let environment = LogEnvironment()
+            let log = try Log(at: path, environment: environment)
+            let error = #expect(throws: LogError.self) {
+                try Log(at: path, environment: environment)
+            }
+            #expect(error?.code == .locked)
+            try log.close()
+            try FileManager.default.copyItem(atPath: path, toPath: folder + "/copy")
+            let copy = try Log(at: folder + "/copy", environment: environment)
+            #expect(copy.incarnation != log.incarnation && copy.id == log.id)
+            let again = try Log(at: path, environment: environment)
+            #expect(again.incarnation == log.incarnation)
+        }
+    }
+}
