@@ -1,0 +1,334 @@
+// What opening does after a kill, a failed operation or a full disk.
+
+import DaybookTestKit
+import LogFormat
+import LogStorage
+import Testing
+
+@Suite struct RecoveryTests {
+    private static let segment = "/log/00000000000000000001.lz4"
+
+    /// A log of three commits on a disk as a kill leaves it.
+    private func killed(_ commits: [[Int]] = [[0], [10, 3], [200]]) throws -> TestLog {
+        var test = TestLog()
+        let log = try test.open()
+        for commit in commits { try test.append(to: log, paddings: commit) }
+        var copy = TestLog(files: test.files.snapshot())
+        copy.lines = test.lines
+        return copy
+    }
+
+    /// Where the last commit of the only segment begins and ends.
+    private func lastCommit(_ files: InMemoryFileSystem) throws -> ScannedCommit {
+        let file = try files.open(Self.segment, .read)
+        var scanner = SegmentScanner(file, expecting: Position(1), allowsHoles: false)
+        var last: ScannedCommit?
+        while case .commit(let commit) = try scanner.next() { last = commit }
+        return try #require(last)
+    }
+
+    @Test func `a torn tail goes to quarantine, is reported, and takes its commit only`() throws {
+        let test = try killed()
+        let last = try lastCommit(test.files)
+        let torn = test.files.snapshot()
+        torn.flip(bit: (last.end - 10) * 8, of: Self.segment)
+        let log = try Log(at: TestLog.path, environment: TestLog.environment(torn))
+        let tail = try #require(log.recovery.tornTail)
+        #expect(log.recovery.wasUnclean)
+        #expect(tail.segment == Self.segment)
+        #expect(tail.offset == last.offset)
+        let saved = try #require(tail.quarantinedAs.flatMap { torn[$0] })
+        #expect(tail.quarantinedAs?.hasPrefix("/log/quarantine/") == true)
+        #expect(
+            saved.prefix(last.end - last.offset - 10).elementsEqual(
+                try #require(test.files[Self.segment])[last.offset..<last.end - 10]))
+        #expect(log.next == Position(4))
+        #expect(try TestLog.read(torn) == Array(test.lines.dropLast()))
+    }
+
+    @Test func `opening twice leaves what opening once left`() throws {
+        try Property.check("recover twice", runs: 30) { choices in
+            let commits = choices.array(0...4) { $0.array(1...3) { $0.int(in: 0...40_000) } }
+            let files = try killed(commits).files
+            let size = files[Self.segment]?.count ?? 0
+            if choices.bool() {
+                files.flip(bit: choices.int(in: 0...size * 8 - 1), of: Self.segment)
+            }
+            guard (try? Log(at: TestLog.path, environment: TestLog.environment(files))) != nil
+            else { return }
+            let once = files.image
+            let again = files.snapshot()
+            let log = try Log(at: TestLog.path, environment: TestLog.environment(again))
+            try #require(log.recovery.tornTail == nil)
+            try #require(again.image == once)
+        }
+    }
+
+    @Test func `appending goes on behind a torn commit that began a frame`() throws {
+        // A frame takes no further block from 128 KiB on: the next commit begins
+        // another; so does every big commit.
+        for torn in [[100], [40_000, 40_000]] {
+            var test = try killed([[59_000], [20_000], [300]])
+            var log = try test.open()
+            if torn.count == 1 {
+                try test.append(to: log, paddings: [59_000])
+            }
+            let kept = test.lines
+            try test.append(to: log, paddings: torn)
+            let files = test.files.snapshot()
+            let last = try lastCommit(files)
+            #expect(last.beginsFrame)
+            // Inside the last block, so that whatever stands before it in the frame is good.
+            files.flip(bit: (last.end - 12) * 8, of: Self.segment)
+            test = TestLog(files: files)
+            test.lines = kept
+            log = try test.open()
+            #expect(log.recovery.tornTail?.offset == last.frameOffset - 4)
+            for padding in [100, 30_000, 59_000, 59_000, 59_000, 10] {
+                try test.append(to: log, paddings: [padding])
+            }
+            try log.close()
+            #expect(try TestLog.read(test.files) == test.lines)
+        }
+    }
+
+    @Test func `a torn big commit is never taken for damage, whatever sectors arrived`() throws {
+        // Padding moves the commit over all places within a sector.
+        for shift in 0..<64 {
+            var test = try killed([[shift * 8]])
+            let log = try test.open()
+            let old = try #require(test.files.snapshot()[Self.segment])
+            let kept = test.lines
+            try test.append(to: log, paddings: [30_000, 30_000, 30_000])
+            let new = try #require(test.files.snapshot()[Self.segment])
+            let begin = try lastCommit(test.files.snapshot()).offset
+            for sector in [512, 4_096] {
+                let first = begin / sector
+                // The first sector stays old, or the second, or all but the first.
+                for missing in [first...first, first + 1...first + 1, first + 1...1_000] {
+                    let files = test.files.snapshot()
+                    var bytes = new
+                    for at in missing {
+                        let range = at * sector..<min(bytes.count, (at + 1) * sector)
+                        guard !range.isEmpty else { break }
+                        let from = old.count >= range.upperBound
+                        for index in range { bytes[index] = from ? old[index] : 0 }
+                    }
+                    files[Self.segment] = bytes
+                    let opened = try Log(at: TestLog.path, environment: TestLog.environment(files))
+                    #expect(opened.next == Position(UInt64(kept.count + 1)))
+                }
+            }
+        }
+    }
+
+    @Test func `a big commit of which only the frame header arrived is a torn tail`() throws {
+        // The header's checksum byte can be zero: the last byte that is not stands before it.
+        let bare = TestLog.line(2).count + 1
+        let size = try #require(
+            (61_500..<62_500).first { size in
+                var header: [UInt8] = []
+                FrameHeader(contentBytes: size).append(to: &header)
+                return header.last == 0
+            })
+        var test = try killed([[0]])
+        let log = try test.open()
+        try test.append(to: log, paddings: [size - bare])
+        let files = test.files.snapshot()
+        let last = try lastCommit(files)
+        var bytes = try #require(files[Self.segment])
+        for index in last.offset + 15..<bytes.count { bytes[index] = 0 }
+        files[Self.segment] = bytes
+        let opened = try Log(at: TestLog.path, environment: TestLog.environment(files))
+        #expect(opened.next == Position(2))
+        #expect(opened.recovery.tornTail != nil)
+    }
+
+    // MARK: Disk full and failures
+
+    @Test func `a full disk fails the append, changes nothing, and work goes on later`() throws {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0])
+        let sync = test.files.usedBytes
+        test.files.setQuota(sync)
+        let before = test.files.image
+        for _ in 0..<2 {
+            let error = #expect(throws: LogError.self) {
+                try test.append(to: log, paddings: [40_000, 40_000])
+            }
+            #expect(error?.code == .diskFull)
+            #expect(test.files.image == before)
+        }
+        #expect(try log.line(at: Position(1)) == test.lines[0])
+        // What fits the room that is there goes on.
+        try test.append(to: log, paddings: [5])
+        test.files.setQuota(nil)
+        try test.append(to: log, paddings: [40_000, 40_000])
+        try log.close()
+        #expect(try TestLog.read(test.files) == test.lines)
+    }
+
+    @Test func `a full disk while sealing or beginning a segment leaves a sound log`() throws {
+        for allowance in stride(from: 0, to: 70_000, by: 4_999) {
+            var test = TestLog()
+            let log = try test.open()
+            try test.append(to: log, paddings: [0, 0])
+            test.files.setQuota(test.files.usedBytes)
+            _ = try? log.roll()
+            test.files.setQuota(test.files.usedBytes + allowance)
+            do {
+                try test.append(to: log, paddings: [50])
+            } catch let error as LogError {
+                #expect(error.code == .diskFull)
+            }
+            test.files.setQuota(nil)
+            try test.append(to: log, paddings: [50])
+            try log.close()
+            #expect(try TestLog.read(test.files) == test.lines)
+        }
+    }
+
+    @Test(arguments: ["write", "sync", "truncate"])
+    func `a failed operation poisons the log, and opening again finds out`(
+        operation: String
+    ) throws {
+        for code in [FileError.Code.io, .noSpace] {
+            var test = TestLog()
+            let log = try test.open()
+            try test.append(to: log, paddings: [0])
+            let kept = test.lines
+            test.files.failing { what, path in
+                what == operation && path.hasSuffix(".lz4")
+                    ? FileError(code, operation: what, path: path, reason: "as told") : nil
+            }
+            let error = #expect(throws: LogError.self) {
+                if operation == "truncate" {
+                    try log.roll()
+                } else {
+                    try test.append(to: log, paddings: [7])
+                }
+            }
+            #expect(error?.code == .indeterminate, "\(code)")
+            test.files.failing(nil)
+            let next = #expect(throws: LogError.self) { try test.append(to: log, paddings: [7]) }
+            #expect(next?.code == .indeterminate)
+            try? log.close()
+            let again = try test.open()
+            let read = try TestLog.read(test.files)
+            #expect(Array(read.prefix(kept.count)) == kept && read.count <= kept.count + 1)
+            test.lines = read
+            try test.append(to: again, paddings: [9])
+            try again.close()
+            #expect(try TestLog.read(test.files) == test.lines)
+        }
+    }
+
+    @Test func `every operation of a session may fail once without losing what was acknowledged`()
+        throws
+    {
+        for failing in 0..<80 {
+            var test = TestLog()
+            let counter = OperationCounter(failingAt: failing)
+            test.files.failing { counter.error($0, $1) }
+            var acknowledged: [[UInt8]] = []
+            do {
+                let log = try test.open()
+                for paddings in [[0], [70_000], [5, 5]] {
+                    try test.append(to: log, paddings: paddings)
+                    acknowledged = test.lines
+                }
+                try log.roll()
+                try test.append(to: log, paddings: [1])
+                acknowledged = test.lines
+                try log.close()
+            } catch is LogError {}
+            let image = TestLog(files: test.files.snapshot())
+            let log = try image.open()
+            let read = (1..<log.next.rawValue).compactMap { try? log.line(at: Position($0)) }
+            #expect(read.starts(with: acknowledged), "operation \(failing)")
+            #expect(log.recovery.tornTail == nil)
+        }
+    }
+
+    // MARK: Refusals
+
+    @Test func `nothing is mended in a log that is refused`() throws {
+        var test = TestLog()
+        let log = try test.open(account: "a")
+        try test.append(to: log, paddings: [0])
+        let last = try lastCommit(test.files)
+        let files = test.files.snapshot()
+        files.flip(bit: (last.end - 10) * 8, of: Self.segment)
+        let before = files.image
+        let error = #expect(throws: LogError.self) {
+            try Log(at: TestLog.path, account: "b", environment: TestLog.environment(files))
+        }
+        #expect(error?.code == .wrongAccount)
+        #expect(files.image == before)
+    }
+
+    @Test func `a newer version, an unknown feature, and what is no log are named`() throws {
+        func code(_ change: (InMemoryFileSystem) throws -> Void) throws -> LogError.Code? {
+            let files = try killed().files
+            try change(files)
+            let before = files.image
+            var found: LogError.Code?
+            do throws(LogError) {
+                _ = try Log(
+                    at: TestLog.path, create: false, environment: TestLog.environment(files))
+            } catch { found = error.code }
+            #expect(files.image == before)
+            return found
+        }
+        func forge(_ files: InMemoryFileSystem, _ offset: Int) throws {
+            var bytes = try #require(files[Self.segment])
+            bytes[offset] = 2
+            let sum = XXH32.hash(bytes.span.bytes.extracting(0..<508))
+            var tail: [UInt8] = []
+            tail.append(littleEndian: sum)
+            bytes.replaceSubrange(508..<512, with: tail)
+            files[Self.segment] = bytes
+        }
+        #expect(try code { _ in } == nil)
+        #expect(try code { try forge($0, 16) } == .newerVersion)
+        #expect(try code { try forge($0, 20) } == .unknownFeature)
+        #expect(try code { try forge($0, 24) } == nil)
+        let empty = InMemoryFileSystem()
+        func open(_ path: String) throws(LogError) {
+            _ = try Log(at: path, create: false, environment: TestLog.environment(empty))
+        }
+        #expect(#expect(throws: LogError.self) { try open("/log") }?.code == .noSuchLog)
+        try empty.createDirectory("/log")
+        #expect(#expect(throws: LogError.self) { try open("/log") }?.code == .noSuchLog)
+        empty["/log/photo.jpg"] = [1, 2, 3]
+        #expect(#expect(throws: LogError.self) { try open("/log") }?.code == .notALog)
+        #expect(#expect(throws: LogError.self) { try open("/log/photo.jpg") }?.code == .notALog)
+        #expect(empty.image == ["/log/photo.jpg": [1, 2, 3]])
+    }
+
+    @Test func `a second writer is refused until the first has gone`() throws {
+        let test = TestLog()
+        let log = try test.open()
+        let error = #expect(throws: LogError.self) { try test.open() }
+        #expect(error?.code == .locked)
+        try log.close()
+        _ = try test.open()
+    }
+
+    @Test func `a copied folder gets an incarnation of its own, a reopened one keeps it`() throws {
+        let test = TestLog()
+        let log = try test.open()
+        try log.close()
+        let again = try test.open()
+        #expect(again.incarnation == log.incarnation)
+        try again.close()
+        test.files.copyFolder("/log", to: "/copy")
+        let environment = LogEnvironment(fileSystem: test.files, random: { 99 })
+        let copy = try Log(at: "/copy", environment: environment)
+        #expect(copy.incarnation != log.incarnation)
+        #expect(copy.id == log.id)
+        try copy.close()
+        #expect(try Log(at: "/copy", environment: environment).incarnation == copy.incarnation)
+    }
+}
