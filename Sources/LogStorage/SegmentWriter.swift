@@ -124,7 +124,7 @@ struct SegmentWriter: ~Copyable {
         let start = boundary
         let bytes = footer(try digest(through: start)).encoded()
         try reserve(start + bytes.count)
-        try storage { () throws(FileError) in
+        try changing { () throws(FileError) in
             try file.write(bytes, at: start)
             try file.truncate(to: start + bytes.count)
             try file.sync()
@@ -142,7 +142,7 @@ struct SegmentWriter: ~Copyable {
             return  // Without room for the mark, the log stays as a kill would leave it: sound.
         }
         let start = boundary
-        try storage { () throws(FileError) in
+        try changing { () throws(FileError) in
             try file.write(mark, at: start)
             try file.truncate(to: start + mark.count)
             try file.sync()
@@ -183,7 +183,7 @@ struct SegmentWriter: ~Copyable {
         var bytes: [UInt8] = []
         appendTrailer(to: &bytes, at: boundary)
         let start = boundary
-        try storage { () throws(FileError) in try file.write(bytes, at: start) }
+        try changing { () throws(FileError) in try file.write(bytes, at: start) }
     }
 
     private func appendTrailer(to bytes: inout [UInt8], at offset: Int) {
@@ -192,9 +192,22 @@ struct SegmentWriter: ~Copyable {
     }
 
     private func write(_ bytes: [UInt8], at offset: Int) throws(LogError) {
-        try storage { () throws(FileError) in
+        try changing { () throws(FileError) in
             try file.write(bytes, at: offset)
             try file.sync()
+        }
+    }
+
+    /// Runs an operation that leaves the disk indeterminate where it fails. That goes for a full
+    /// device, too, which some file systems only notice at a write or sync: `diskFull` promises that
+    /// nothing was changed.
+    private func changing(_ body: () throws(FileError) -> Void) throws(LogError) {
+        do throws(FileError) {
+            try body()
+        } catch {
+            var failure = LogError(error)
+            if failure.code == .diskFull { failure.code = .io }
+            throw failure
         }
     }
 
