@@ -29,14 +29,18 @@ package struct DecodedFrame: Sendable {
         var scanner = SegmentScanner(
             file, at: entry.offset, expecting: entry.first, allowsHoles: allowsHoles)
         var frame = DecodedFrame(plaintext: [], lines: [])
+        var end = entry.offset
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             guard case .commit(let commit) = step, commit.frameOffset == entry.offset else {
-                if case .damage(let damage) = step, frame.lines.isEmpty {
+                // Damage where this frame's next block should be is this frame's: what cannot be
+                // read must not look as if it were not there.
+                if case .damage(let damage) = step, frame.lines.isEmpty || damage.offset == end {
                     throw LogError(damage.error, path: path, offset: damage.offset)
                 }
                 return frame
             }
+            end = commit.end
             frame.lines.append(contentsOf: commit.lines)
             frame.plaintext = Array(scanner.plaintext[..<scanner.plaintextBytes])
         }
