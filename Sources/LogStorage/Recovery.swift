@@ -150,8 +150,13 @@ package struct Recovery {
                 continue
             case .tail, .damage: break
             }
-            if live.openFrame != nil {
-                live.openFrame = Array(scanner.plaintext[..<scanner.plaintextBytes])
+            if live.openFrame != nil, let last = live.contents.frames.last {
+                // Behind a frame that began and has no good block, the plaintext is not the open
+                // frame's any more.
+                live.openFrame =
+                    scanner.plaintextFrame == last.offset
+                    ? Array(scanner.plaintext[..<scanner.plaintextBytes])
+                    : try DecodedFrame.read(file, path: path, last, allowsHoles: false).plaintext
             }
             return try judge(step, live, path: path)
         }

@@ -95,6 +95,8 @@ package struct SegmentScanner {
 
     /// The plaintext of the frame being read; the lines of the last commit are ranges of it.
     package var plaintext: [UInt8] { decompressor.storage }
+    /// Where the frame that `plaintext` belongs to begins.
+    package private(set) var plaintextFrame: Int?
     /// How much of `plaintext` counts.
     package var plaintextBytes: Int { decompressor.plaintextBytes }
 
@@ -157,6 +159,7 @@ package struct SegmentScanner {
             header = try FrameHeader(window.span.bytes, at: at)
         } catch { throw damage(.frame, offset, error) }
         decompressor.begin(header)
+        plaintextFrame = offset
         let first = offset + header.encodedBytes
         guard let contentBytes = header.contentBytes else {
             state = .block(first, frame: offset, isFirst: true)
