@@ -80,17 +80,15 @@ public final class Log: Sendable {
         var report = RecoveryReport()
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
         var last: LastSegment?
+        var unfinished: String?
         if let name = names.last {
             let path = directory + "/" + name
             let file = try storage { () throws(FileError) in try fileSystem.open(path, .readWrite) }
             last = try recovery.judge(name, file: file)
             if case .unfinished = last {
-                try storage { () throws(FileError) in
-                    try fileSystem.remove(path)
-                    try fileSystem.syncDirectory(directory)
-                }
                 report.removedUnfinishedSegment = true
                 report.wasUnclean = true
+                unfinished = path
                 names.removeLast()
                 last = nil
             }
@@ -100,16 +98,26 @@ public final class Log: Sendable {
         for name in names.dropLast(last == nil ? 0 : 1) {
             sealed.append(try SealedSegment(name, in: directory, fileSystem))
         }
+        if case .sealed(let footer, let footerAt, _) = last {
+            let path = directory + "/" + names[names.count - 1]
+            sealed.append(try Self.sealedLast(path, footer, footerAt: footerAt, fileSystem))
+        }
+        // All is checked before anything is mended: whoever is refused finds nothing changed.
+        let next = try Self.checkChain(sealed, last, account, directory)
+        if let path = unfinished {
+            try storage { () throws(FileError) in
+                try fileSystem.remove(path)
+                try fileSystem.syncDirectory(directory)
+            }
+        }
         var header = sealed.last?.header
         var writer: SegmentWriter?
         var contents: SegmentContents?
         switch last {
         case nil, .unfinished: break
-        case .sealed(let footer, let footerAt, let end):
-            let segment = try Self.confirmSeal(
-                names[names.count - 1], footer, footerAt: footerAt, end: end, directory, fileSystem)
-            header = segment.header
-            sealed.append(segment)
+        case .sealed(_, let footerAt, let end):
+            try Self.confirmSeal(
+                names[names.count - 1], footerAt: footerAt, end: end, directory, fileSystem)
         case .closed(let live):
             header = live.header
             contents = live.contents
@@ -129,24 +137,6 @@ public final class Log: Sendable {
             writer = Self.writer(mended.live, directory, hasCloseMark: false)
         }
 
-        let chain = sealed.map { ($0.path, $0.header, $0.footer.coveredThrough) }
-        var next = Position(1)
-        for (path, segmentHeader, covered) in chain {
-            try Self.checkChain(path, segmentHeader, first: chain[0].1, expecting: next)
-            next = covered.next
-        }
-        if let contents, let header {
-            try Self.checkChain(
-                directory + "/" + SegmentName.of(contents.base), header,
-                first: chain.first?.1 ?? header, expecting: next)
-        }
-        if let account, let header, header.account != account {
-            throw LogError(
-                .wrongAccount, path: directory,
-                header.account == nil
-                    ? "the log belongs to no account"
-                    : "the log belongs to another account. Every account has a log of its own")
-        }
         self.directory = directory
         self.environment = environment
         self.recovery = report
@@ -173,12 +163,29 @@ public final class Log: Sendable {
             openFrame: live.openFrame, hasCloseMark: hasCloseMark)
     }
 
+    /// The sealed last segment. Its footer need not end the file yet: a kill, or an error, may have
+    /// kept the room behind it from being cut off.
+    private static func sealedLast(
+        _ path: String, _ footer: SegmentFooter, footerAt: Int, _ fileSystem: any FileSystem
+    ) throws(LogError) -> SealedSegment {
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+        let bytes = try storage { () throws(FileError) in
+            try file.read(at: 0, count: SegmentHeader.encodedBytes)
+        }
+        let header: SegmentHeader
+        do throws(FormatError) {
+            header = try SegmentHeader(bytes.span.bytes)
+        } catch { throw LogError(error, path: path, offset: 0) }
+        return try SealedSegment(
+            path: path, file: file, header: header, footer: footer, footerAt: footerAt)
+    }
+
     /// Writes the footer of a sealed last segment again: if its sync failed, only the page cache
     /// knows it, and the next segment must not stand on that.
     private static func confirmSeal(
-        _ name: String, _ footer: SegmentFooter, footerAt: Int, end: Int, _ directory: String,
+        _ name: String, footerAt: Int, end: Int, _ directory: String,
         _ fileSystem: any FileSystem
-    ) throws(LogError) -> SealedSegment {
+    ) throws(LogError) {
         let path = directory + "/" + name
         try storage { () throws(FileError) in
             let file = try fileSystem.open(path, .readWrite)
@@ -188,7 +195,37 @@ public final class Log: Sendable {
             try file.sync()
             try fileSystem.syncDirectory(directory)
         }
-        return try SealedSegment(name, in: directory, fileSystem)
+    }
+
+    /// Checks that the segments follow each other in one log, and whose it is.
+    ///
+    /// - Returns: the position after the last segment.
+    private static func checkChain(
+        _ sealed: [SealedSegment], _ last: LastSegment?, _ account: String?, _ directory: String
+    ) throws(LogError) -> Position {
+        var chain = sealed.map { ($0.path, $0.header, $0.footer.coveredThrough.next) }
+        switch last {
+        case nil, .unfinished, .sealed: break
+        case .closed(let live), .live(let live), .torn(let live, _):
+            chain.append(
+                (
+                    directory + "/" + SegmentName.of(live.header.base), live.header,
+                    live.contents.next
+                ))
+        }
+        var next = Position(1)
+        for (path, header, following) in chain {
+            try checkChain(path, header, first: chain[0].1, expecting: next)
+            next = following
+        }
+        if let account, let header = chain.last?.1, header.account != account {
+            throw LogError(
+                .wrongAccount, path: directory,
+                header.account == nil
+                    ? "the log belongs to no account"
+                    : "the log belongs to another account. Every account has a log of its own")
+        }
+        return next
     }
 
     private static func checkChain(
@@ -295,8 +332,10 @@ public final class Log: Sendable {
             if error.code == .diskFull { state.live = consume live }
             throw poison(&state, error)
         }
+        do throws(LogError) {
+            state.sealed.append(try SealedSegment(name, in: directory, environment.fileSystem))
+        } catch { throw poison(&state, error) }
         state.contents = SegmentContents(base: state.contents.next)
-        state.sealed.append(try SealedSegment(name, in: directory, environment.fileSystem))
     }
 
     private func createSegment(_ state: inout State) throws(LogError) {
