@@ -170,6 +170,7 @@ package struct Recovery {
         case .commit: preconditionFailure("a commit is not an end")
         case .tail(.footer(let footer, let bytes), let offset):
             try noBytes(live, from: offset + bytes, after: "the footer", path)
+            try check(footer, live, at: offset, path)
             return .sealed(footer, footerAt: offset, end: offset + bytes)
         case .tail(.closeMark(let mark), let offset):
             try noBytes(live, from: offset + CloseMark.encodedBytes, after: "the close mark", path)
@@ -180,29 +181,49 @@ package struct Recovery {
             }
             return .closed(live)
         case .tail(.none, _):
+            try notCut(live, path)
             return .live(live)
         case .tail(.trailer, let offset):
             let rest = offset + SkippableFrame.prefixBytes
             guard let last = try lastNonZero(live.file, from: rest, size: live.fileBytes) else {
                 return .live(live)
             }
+            // The bad place is where a frame should begin, not behind the trailer: the blocks of one
+            // torn big commit, read from there, would look like commits of their own.
             let error = FormatError(.malformed, "the room behind the trailer is not empty")
             return try judge(
-                ScanDamage(context: .frame, offset: rest, error: error), last, live, path)
+                ScanDamage(context: .frame, offset: offset, error: error), last, live, path)
         case .damage(let damage):
             guard
                 let last = try lastNonZero(live.file, from: live.dataEnd, size: live.fileBytes)
-            else { return .live(live) }
+            else {
+                try notCut(live, path)
+                return .live(live)
+            }
             return try judge(damage, last, live, path)
         }
+    }
+
+    /// R6: a writer writes into room that is there, and a commit never ends the file: the room for
+    /// the trailer behind the last good commit was synced before it or with it.
+    private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
+        // Asked again, for a reader: the file may have grown since the reading began.
+        let size = try storage { () throws(FileError) in try live.file.size() }
+        guard size < live.boundary + SkippableFrame.prefixBytes else { return }
+        throw LogError(
+            .corrupt, path: path, offset: size,
+            positions: live.contents.next...live.contents.next,
+            "the file ends where no writer ends it: it was cut. Nothing was changed; positions "
+                + "from \(live.contents.next) on may be missing")
     }
 
     /// R5 or R6: are there synced bytes behind the damage?
     private func judge(
         _ damage: ScanDamage, _ last: Int, _ live: LiveSegment, _ path: String
     ) throws(LogError) -> LastSegment {
+        // What was read as good bytes of a torn commit may be followed by zeros only.
         let rest = try storage { () throws(FileError) in
-            try live.file.read(at: damage.offset, count: last + 1 - damage.offset)
+            try live.file.read(at: damage.offset, count: max(0, last + 1 - damage.offset))
         }
         if let proof = SyncProof.find(rest.span.bytes, damage.context) {
             throw LogError(
@@ -213,10 +234,31 @@ package struct Recovery {
                     + "been synced). Nothing was changed; positions from \(live.contents.next) on "
                     + "are affected")
         }
+        try notCut(live, path)
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)
         return .torn(live, tail)
+    }
+
+    /// Is what the footer says what was read? A block that was taken out leaves a file in which
+    /// everything else is right.
+    private func check(
+        _ footer: SegmentFooter, _ live: LiveSegment, at offset: Int, _ path: String
+    ) throws(LogError) {
+        let contents = live.contents
+        let agrees =
+            footer.frames == contents.frames && footer.lines == contents.lines
+            && footer.eventCount == UInt64(contents.eventCount)
+            && (footer.isCompacted || footer.coveredThrough.next == contents.next)
+        guard !agrees else { return }
+        let next = contents.next
+        throw LogError(
+            .corrupt, path: path, offset: offset,
+            positions: next...max(next, footer.coveredThrough),
+            "the segment holds \(contents.eventCount) lines up to position "
+                + "\(next.rawValue - 1); its footer says \(footer.eventCount) up to "
+                + "\(footer.coveredThrough). Nothing was changed")
     }
 
     private func noBytes(
@@ -238,7 +280,12 @@ package struct Recovery {
             let bytes = try storage { () throws(FileError) in
                 try file.read(at: start, count: end - start)
             }
-            if let index = bytes.lastIndex(where: { $0 != 0 }) { return start + index }
+            let span = bytes.span.bytes
+            var count = bytes.count
+            // Mostly zeros, and up to a megabyte of them: eight at a time.
+            while count >= 8, span.integer(at: count - 8, as: UInt64.self) == 0 { count -= 8 }
+            while count > 0, span.byte(at: count - 1) == 0 { count -= 1 }
+            if count > 0 { return start + count - 1 }
             end = start
         }
         return nil
@@ -257,7 +304,9 @@ package struct Recovery {
         if let tornTail {
             report?.quarantinedAs = try quarantine(tornTail, live)
             try storage { () throws(FileError) in
-                try live.file.truncate(to: live.dataEnd)
+                // The room for end mark and trailer stays, so that a file that ends before them was
+                // cut by somebody else.
+                try live.file.truncate(to: live.boundary + SkippableFrame.prefixBytes)
                 try live.file.sync()
             }
         }
