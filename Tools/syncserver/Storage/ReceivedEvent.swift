@@ -124,8 +124,10 @@ extension ReceivedEvent {
 extension UUID {
     /// The UUID of a CloudEvents source, `urn:uuid:…`.
     package init?(sourceName: String) {
-        let prefix = "urn:uuid:"
-        guard sourceName.lowercased().hasPrefix(prefix) else { return nil }
-        self.init(uuidString: String(sourceName.dropFirst(prefix.count)))
+        let bytes = Array(sourceName.utf8)
+        guard bytes.count == 45, sourceName.prefix(9).lowercased() == "urn:uuid:",
+            let number = LineText.uuid(bytes.span.bytes, at: 9, acceptUppercase: true)
+        else { return nil }
+        self.init(integer: number)
     }
 }

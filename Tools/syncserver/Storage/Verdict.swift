@@ -3,6 +3,7 @@
 
 import EventSourcing
 import Foundation
+import LogFormat
 
 /// The server's word on one event.
 package struct Verdict: Equatable, Sendable {
@@ -59,7 +60,9 @@ package struct Verdict: Equatable, Sendable {
 
     /// Appends the verdict as a JSON object.
     package func append(to json: inout [UInt8]) {
-        json.append(contentsOf: Array("{\"id\":\"\(id.text)\",\"status\":\"\(status)\"".utf8))
+        json.append(contentsOf: Array("{\"id\":\"".utf8))
+        LineText.append(uuid: id.integer, to: &json)
+        json.append(contentsOf: Array("\",\"status\":\"\(status.rawValue)\"".utf8))
         if let code {
             json.append(contentsOf: Array(",\"code\":\"\(code.rawValue)\"".utf8))
         }
