@@ -31,6 +31,14 @@ public enum FormatLimit {
     /// File size from which a segment takes no further commit.
     public static let segmentBytesTarget = 16 * 1024 * 1024
 
+    /// Events from which a segment takes no further commit, so that its footer stays within bounds
+    /// however small and alike its events are.
+    public static let segmentEventsTarget = 1_000_000
+
+    /// A live segment's size is a multiple of this, but right after it was closed or mended: a file
+    /// of another size was cut by somebody else.
+    public static let growthGranularityBytes = 4_096
+
     /// How far back in the plaintext of its frame a block may refer.
     public static let historyBytesMax = 64 * 1024
 

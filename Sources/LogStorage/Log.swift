@@ -271,7 +271,10 @@ public final class Log: Sendable {
         }
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            if state.live?.isFull ?? false { try seal(&state) }
+            let isFull =
+                state.live?.isFull ?? false
+                || state.contents.eventCount >= FormatLimit.segmentEventsTarget
+            if isFull { try seal(&state) }
             if state.live == nil { try createSegment(&state) }
             let parsed = try split(lines, expecting: state.contents.next)
             let newFrame: Int?

@@ -111,7 +111,9 @@ package struct Recovery {
             header = try SegmentHeader(bytes.span.bytes)
         } catch let error as FormatError {
             let written = SegmentHeader.encodedBytes + SkippableFrame.prefixBytes
+            // A creation leaves no bytes, or the room it asked for first.
             if error.code != .newerVersion, error.code != .unknownFeature,
+                size % FormatLimit.growthGranularityBytes == 0,
                 try lastNonZero(file, from: written, size: size) == nil
             {
                 return .unfinished
@@ -209,8 +211,11 @@ package struct Recovery {
     private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
         // Asked again, for a reader: the file may have grown since the reading began.
         let size = try storage { () throws(FileError) in try live.file.size() }
-        guard size < live.boundary + SkippableFrame.prefixBytes else { return }
-        throw LogError(
+        if size < live.boundary + SkippableFrame.prefixBytes { throw cut(live, size, path) }
+    }
+
+    private func cut(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {
+        LogError(
             .corrupt, path: path, offset: size,
             positions: live.contents.next...live.contents.next,
             "the file ends where no writer ends it: it was cut. Nothing was changed; positions "
@@ -234,7 +239,11 @@ package struct Recovery {
                     + "been synced). Nothing was changed; positions from \(live.contents.next) on "
                     + "are affected")
         }
-        try notCut(live, path)
+        let size = try storage { () throws(FileError) in try live.file.size() }
+        guard
+            size % FormatLimit.growthGranularityBytes == 0
+                || size <= live.boundary + CloseMark.encodedBytes
+        else { throw cut(live, size, path) }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)

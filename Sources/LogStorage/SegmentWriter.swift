@@ -34,7 +34,10 @@ struct SegmentWriter: ~Copyable {
         let path = directory + "/" + SegmentName.of(header.base)
         let file = try storage { () throws(FileError) in try fileSystem.open(path, .createNew) }
         do throws(FileError) {
+            // The size is made durable first: whatever is found later, a file that ends elsewhere was
+            // cut.
             try file.allocate(size: growthBytesMin)
+            try file.sync()
             var bytes = header.encoded()
             SkippableFrame.trailer.appendPrefix(
                 contentBytes: growthBytesMin - bytes.count - SkippableFrame.prefixBytes, to: &bytes)
@@ -126,6 +129,9 @@ struct SegmentWriter: ~Copyable {
         try reserve(start + bytes.count)
         try changing { () throws(FileError) in
             try file.write(bytes, at: start)
+            try file.sync()
+            // Only now: a torn footer at the end of a file that was cut already would not be known
+            // for one.
             try file.truncate(to: start + bytes.count)
             try file.sync()
         }
@@ -162,12 +168,24 @@ struct SegmentWriter: ~Copyable {
         hasCloseMark = false
     }
 
-    /// Grows the file so that it reaches `end`. The trailer is lengthened first: a stock tool that
-    /// looks in between steps over the end of the file, which it takes for granted.
+    /// Grows the file so that it reaches `end`, ahead of need where there is space for that; durable
+    /// on return, so that a block only ever goes into room that is there.
     private mutating func reserve(_ end: Int) throws(LogError) {
         guard end > fileBytes else { return }
         let step = min(max(fileBytes / 4, Self.growthBytesMin), Self.growthBytesMax)
-        let size = (max(end, fileBytes + step) + 4_095) / 4_096 * 4_096
+        do throws(LogError) {
+            try grow(to: max(end, fileBytes + step))
+        } catch {
+            guard error.code == .diskFull, end < fileBytes + step else { throw error }
+            try grow(to: end)
+        }
+    }
+
+    /// The trailer is lengthened first: a stock tool that looks in between steps over the end of the
+    /// file, which it takes for granted.
+    private mutating func grow(to end: Int) throws(LogError) {
+        let granularity = FormatLimit.growthGranularityBytes
+        let size = (end + granularity - 1) / granularity * granularity
         let before = fileBytes
         try writeTrailer(fileBytes: size)
         do throws(FileError) {
@@ -176,6 +194,7 @@ struct SegmentWriter: ~Copyable {
             try writeTrailer(fileBytes: before)
             throw LogError(error)
         }
+        try changing { () throws(FileError) in try file.sync() }
     }
 
     private mutating func writeTrailer(fileBytes size: Int) throws(LogError) {

@@ -170,7 +170,7 @@ public struct Replayer: Sendable {
         let outcome = state.take(
             answer, now: await store.deviceNow, random: .random(in: 0..<1))
         if let message = outcome.message {
-            logger.notice("\(message)", metadata: ["events": "\(items.count)"])
+            logger.debug("\(message)", metadata: ["events": "\(items.count)"])
         }
         return outcome
     }
