@@ -110,5 +110,10 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
+        .testTarget(
+            name: "ToolTests",
+            dependencies: ["Daybook", "logtool", "syncserver"],
+            exclude: ["Golden"],
+            swiftSettings: strict),
     ]
 )

@@ -1,0 +1,166 @@
+// Bad input: each kind with its own exit code and words, and nothing lost.
+
+import Foundation
+import LogFormat
+import Testing
+
+@Suite struct ExitCodeTests {
+    private func sampleLines() throws -> [String] {
+        try String(contentsOfFile: Tool.sample, encoding: .utf8).split(separator: "\n")
+            .map(String.init)
+    }
+
+    private func importedSample() throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        return folder
+    }
+
+    /// Changes a log's only segment.
+    private func damage(_ folder: TemporaryFolder, _ body: (inout [UInt8]) -> Void) throws {
+        let segment = URL(filePath: folder.log + "/00000000000000000001.lz4")
+        var bytes = Array(try Data(contentsOf: segment))
+        body(&bytes)
+        try Data(bytes).write(to: segment)
+    }
+
+    @Test(arguments: ["inspect", "verify", "views"])
+    func `a missing folder is 66`(command: String) throws {
+        let run = try ToolRun.logtool(command, "/nowhere/at-all")
+        #expect(run.status == 66)
+        #expect(run.output.isEmpty && run.messages.contains("/nowhere/at-all"))
+    }
+
+    @Test func `a folder that holds other things is 66 and is left alone`() throws {
+        let folder = try TemporaryFolder()
+        _ = try folder.file("holiday.jpg", content: "x")
+        for command in ["inspect", "verify", "views"] {
+            #expect(try ToolRun.logtool(command, folder.path).status == 66)
+        }
+        let run = try ToolRun.logtool("import", folder.path, Tool.sample)
+        #expect(run.status == 66)
+        #expect(run.messages.contains("holiday.jpg"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["holiday.jpg"])
+    }
+
+    @Test func `a broken line stops an import with its number, and the mended file completes it`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        var lines = try sampleLines()
+        let sound = lines
+        lines[29] = String(lines[29].dropLast(3))
+        let broken = try folder.file("broken.ndjson", content: lines.joined(separator: "\n"))
+        let run = try ToolRun.logtool("import", folder.log, broken.path)
+        #expect(run.status == 65)
+        #expect(run.messages.contains("line 30"))
+        let mended = try folder.file("mended.ndjson", content: sound.joined(separator: "\n"))
+        let again = try ToolRun.logtool("import", folder.log, mended.path)
+        #expect(again.status == 0)
+        #expect(again.output.contains("\"appended\":\(sound.count - 29),\"skipped\":29"))
+    }
+
+    @Test func `an id with other content stops an import with its number`() throws {
+        let folder = try importedSample()
+        let lines = try sampleLines()
+        let changed = lines[0].replacing(
+            "\"wifiOnlyDownload\":false", with: "\"wifiOnlyDownload\":true")
+        #expect(changed != lines[0])
+        let run = try ToolRun.logtool(
+            "import", folder.log, "-", input: lines[3] + "\n\n" + changed + "\n")
+        #expect(run.status == 65)
+        #expect(run.messages.contains("line 3"))
+    }
+
+    @Test func `a newer format is 65 and says to update`() throws {
+        let folder = try importedSample()
+        try damage(folder) { bytes in
+            bytes[16] = 2
+            bytes.replaceSubrange(508..<512, with: Self.checksum(bytes))
+        }
+        for command in ["inspect", "verify"] {
+            let run = try ToolRun.logtool(command, folder.log)
+            #expect(run.status == 65)
+            #expect(run.messages.contains("format 2"))
+        }
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 65)
+    }
+
+    @Test func `an unknown incompatible feature is 65, an unknown compatible one is ignored`()
+        throws
+    {
+        let folder = try importedSample()
+        try damage(folder) { bytes in
+            bytes[24] = 0x80
+            bytes.replaceSubrange(508..<512, with: Self.checksum(bytes))
+        }
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        try damage(folder) { bytes in
+            bytes[20] = 0x01
+            bytes.replaceSubrange(508..<512, with: Self.checksum(bytes))
+        }
+        let run = try ToolRun.logtool("inspect", folder.log)
+        #expect(run.status == 65)
+        #expect(run.messages.contains("0x1"))
+    }
+
+    private static func checksum(_ bytes: [UInt8]) -> [UInt8] {
+        let value = XXH32.hash(bytes.span.bytes.extracting(0..<508))
+        return withUnsafeBytes(of: value.littleEndian) { Array($0) }
+    }
+
+    @Test func `two writers at once: the second gets 75, readers go on`() throws {
+        let folder = try importedSample()
+        let holder = Process()
+        holder.executableURL = Tool.binary("logtool")
+        let feed = Pipe()
+        let acknowledged = Pipe()
+        holder.arguments = ["import", folder.log, "-", "--ack", "--batch", "1"]
+        holder.standardInput = feed
+        holder.standardOutput = acknowledged
+        holder.standardError = FileHandle.nullDevice
+        try holder.run()
+        // Its first answer proves that it holds the log.
+        feed.fileHandleForWriting.write(Data((try sampleLines()[0] + "\n").utf8))
+        #expect(!acknowledged.fileHandleForReading.availableData.isEmpty)
+        let second = try ToolRun.logtool("import", folder.log, Tool.sample)
+        #expect(second.status == 75)
+        #expect(second.messages.contains("another writer"))
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        try feed.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        #expect(holder.terminationStatus == 0)
+    }
+
+    @Test func `a position that the log does not have yet is 65`() throws {
+        let folder = try importedSample()
+        let run = try ToolRun.logtool("views", folder.log, "notes", "--at", "10000")
+        #expect(run.status == 65)
+    }
+
+    @Test(arguments: [
+        ["inspect"], ["views", "x", "weather"], ["import", "x", "y", "--batch", "0"],
+        ["inspect", "x", "--limit", "3"], ["replay", "x", "--to", "ftp://elsewhere"],
+        ["frobnicate"],
+    ])
+    func `wrong usage is 64`(arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = Tool.binary("logtool")
+        process.arguments = arguments
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 64)
+    }
+
+    @Test func `nobody listening is 75, and the outbox is as before`() throws {
+        let folder = try importedSample()
+        let run = try ToolRun.logtool(
+            "replay", folder.log, "--to", "http://127.0.0.1:9", "--once")
+        #expect(run.status == 75)
+        #expect(run.output.contains("\"applied\":0"))
+        #expect(run.output.contains("\"pending\":56"))
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+    }
+}

@@ -1,0 +1,89 @@
+// What logtool prints, word for word. After a wanted change: DAYBOOK_UPDATE_GOLDEN=1 swift test
+// --filter GoldenTests, and read the difference before committing it.
+
+import Foundation
+import Testing
+
+@Suite struct GoldenTests {
+    private func check(_ name: String, _ run: ToolRun, status: Int32 = 0) throws {
+        #expect(run.status == status, "\(run.messages)")
+        // What differs from log to log by design: its random ids.
+        let text = run.output.replacing(
+            /"log":"[0-9a-f-]{36}"|urn:uuid:[0-9a-f-]{36}|log( +)[0-9a-f-]{36}/
+        ) { match in
+            match.output.0.hasPrefix("urn") ? "urn:uuid:<incarnation>" : "log <id>"
+        }
+        let file = Tool.root.appending(path: "Tests/ToolTests/Golden/\(name).txt")
+        if ProcessInfo.processInfo.environment["DAYBOOK_UPDATE_GOLDEN"] != nil {
+            try Data(text.utf8).write(to: file)
+        }
+        let golden = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        #expect(text == golden)
+    }
+
+    private func importedSample() throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        let run = try ToolRun.logtool("import", folder.log, Tool.sample)
+        try #require(run.status == 0, "\(run.messages)")
+        return folder
+    }
+
+    @Test func `import says what it did`() throws {
+        let folder = try TemporaryFolder()
+        try check("import", ToolRun.logtool("import", folder.log, Tool.sample))
+        try check("import-again", ToolRun.logtool("import", folder.log, Tool.sample))
+        let other = try TemporaryFolder()
+        try check(
+            "import-ack",
+            ToolRun.logtool("import", other.log, Tool.sample, "--ack", "--batch", "7"))
+    }
+
+    @Test func `inspect shows a summary and the events`() throws {
+        let folder = try importedSample()
+        try check("inspect", ToolRun.logtool("inspect", folder.log, "--output", "ndjson"))
+        try check("inspect-table", ToolRun.logtool("inspect", folder.log, "--output", "table"))
+        try check(
+            "inspect-events",
+            ToolRun.logtool("inspect", folder.log, "--events", "--from", "5", "--limit", "3"))
+        try check(
+            "inspect-events-table",
+            ToolRun.logtool(
+                "inspect", folder.log, "--events", "--type", "daybook.note.added", "--output",
+                "table"))
+        try check(
+            "inspect-events-json",
+            ToolRun.logtool(
+                "inspect", folder.log, "--events", "--subject", "ana", "--output", "json"))
+    }
+
+    @Test(arguments: ["cities", "notes", "preferences", "progress", "outbox"])
+    func `views are printed by key`(view: String) throws {
+        let folder = try importedSample()
+        try check("view-\(view)", ToolRun.logtool("views", folder.log, view))
+        try check(
+            "view-\(view)-table", ToolRun.logtool("views", folder.log, view, "--output", "table"))
+        try check("view-\(view)-at-20", ToolRun.logtool("views", folder.log, view, "--at", "20"))
+    }
+
+    @Test func `verify prints nothing for a sound log and its findings for another`() throws {
+        let folder = try importedSample()
+        try check("verify", ToolRun.logtool("verify", folder.log))
+        let segment = folder.log + "/00000000000000000001.lz4"
+        var bytes = try Data(contentsOf: URL(filePath: segment))
+        bytes[700] ^= 1
+        try bytes.write(to: URL(filePath: segment))
+        try check(
+            "verify-damaged", ToolRun.logtool("verify", folder.log, "--output", "json"), status: 1)
+    }
+
+    @Test(arguments: ["", "import", "inspect", "verify", "views", "replay"])
+    func `every command has help with an example`(command: String) throws {
+        let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
+        let run =
+            command.isEmpty
+            ? try ToolRun.logtool(arguments[0]) : try ToolRun.logtool(arguments[0], arguments[1])
+        #expect(run.status == 0)
+        #expect(command.isEmpty || run.output.contains("Example: logtool \(command)"))
+        try check("help-\(command.isEmpty ? "logtool" : command)", run)
+    }
+}

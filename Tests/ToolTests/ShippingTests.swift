@@ -1,0 +1,80 @@
+// The whole way with the real tools: import, ship, kill, restart, and what the server then holds.
+
+import Foundation
+import LogFormat
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite struct ShippingTests {
+    /// All events that a server holds, as parsed JSON.
+    private func held(by server: RunningServer) async throws -> [NSDictionary] {
+        var events: [NSDictionary] = []
+        var next = "/v1/events"
+        while true {
+            let url = try #require(URL(string: server.url + next))
+            let (data, response) = try await URLSession.shared.data(from: url)
+            let page = try #require(
+                try JSONSerialization.jsonObject(with: data) as? [NSDictionary])
+            if page.isEmpty { return events }
+            events += page
+            let link = try #require(
+                (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Link"))
+            next = String(link.dropFirst().prefix { $0 != ">" })
+        }
+    }
+
+    @Test func `what was shipped is what the log holds, and shipping again ships nothing`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let server = try RunningServer(database: folder.path + "/events.sqlite")
+        let first = try ToolRun.logtool("replay", folder.log, "--to", server.url, "--once")
+        #expect(first.status == 0, "\(first.messages)")
+        #expect(first.output.contains("\"applied\":56"))
+        let second = try ToolRun.logtool("replay", folder.log, "--to", server.url, "--once")
+        #expect(second.status == 0)
+        #expect(second.output.contains("\"applied\":0,\"duplicate\":0"))
+        let log = try ToolRun.logtool("inspect", folder.log, "--events", "--to", "56")
+        let lines = try log.output.split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? NSDictionary)
+        }
+        #expect(try await held(by: server) == lines)
+    }
+
+    @Test func `a server that was killed and came back holds each event once`() async throws {
+        let folder = try TemporaryFolder()
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let database = folder.path + "/events.sqlite"
+        let server = try RunningServer(database: database)
+        _ = try ToolRun.logtool("replay", folder.log, "--to", server.url, "--once")
+        server.kill()
+        // The log forgets what it was told, as it would if it had been killed before recording it.
+        let records = folder.log + "/00000000000000000001.lz4"
+        try FileManager.default.removeItem(atPath: records)
+        try FileManager.default.removeItem(atPath: folder.log)
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let again = try RunningServer(database: database)
+        let run = try ToolRun.logtool("replay", folder.log, "--to", again.url, "--once")
+        #expect(run.status == 0)
+        #expect(run.output.contains("\"applied\":0,\"duplicate\":56"))
+        #expect(try await held(by: again).count == 56)
+    }
+
+    @Test func `a server that answers something else is 75, says why, and charges nothing`() throws
+    {
+        let folder = try TemporaryFolder()
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let server = try RunningServer(database: folder.path + "/events.sqlite")
+        let run = try ToolRun.logtool(
+            "replay", folder.log, "--to", server.url + "/healthz", "--once")
+        #expect(run.status == 75)
+        #expect(run.messages.contains("is the endpoint right?"))
+        let outbox = try ToolRun.logtool("views", folder.log, "outbox")
+        #expect(outbox.output.split(separator: "\n").count == 56)
+        #expect(!outbox.output.contains("\"retryCount\":1"))
+    }
+}

@@ -1,0 +1,111 @@
+// Runs the built tools as processes, as a person or a script does.
+
+import Foundation
+import Testing
+
+/// What a finished tool left behind.
+struct ToolRun {
+    let status: Int32
+    let output: String
+    let messages: String
+
+    /// Runs logtool to its end.
+    static func logtool(_ arguments: String..., input: String? = nil) throws -> ToolRun {
+        try run("logtool", arguments, input: input)
+    }
+
+    private static func run(
+        _ tool: String, _ arguments: [String], input: String?
+    ) throws -> ToolRun {
+        let folder = try TemporaryFolder()
+        let process = Process()
+        process.executableURL = Tool.binary(tool)
+        process.arguments = arguments
+        // Files instead of pipes: nothing can fill up and block.
+        let output = try folder.file("output")
+        let messages = try folder.file("messages")
+        let source = try folder.file("input", content: input ?? "")
+        process.standardOutput = try FileHandle(forWritingTo: output)
+        process.standardError = try FileHandle(forWritingTo: messages)
+        process.standardInput = try FileHandle(forReadingFrom: source)
+        try process.run()
+        process.waitUntilExit()
+        return ToolRun(
+            status: process.terminationStatus,
+            output: String(decoding: try Data(contentsOf: output), as: UTF8.self),
+            messages: String(decoding: try Data(contentsOf: messages), as: UTF8.self))
+    }
+}
+
+/// Where things are.
+enum Tool {
+    /// The project's root.
+    static let root = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../..").standardizedFileURL
+
+    /// The sample journey.
+    static let sample = root.appending(path: "Tools/sample/journey.ndjson").path
+
+    /// A built tool, which the build puts beside the tests.
+    static func binary(_ name: String) -> URL {
+        let beside = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appending(path: name)
+        if FileManager.default.isExecutableFile(atPath: beside.path) { return beside }
+        return root.appending(path: ".build/debug/\(name)")
+    }
+}
+
+/// A folder that goes with the value.
+final class TemporaryFolder {
+    let url: URL
+    var path: String { url.path }
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    /// The path of a log in this folder.
+    var log: String { url.appending(path: "log").path }
+
+    func file(_ name: String, content: String = "") throws -> URL {
+        let file = url.appending(path: name)
+        try Data(content.utf8).write(to: file)
+        return file
+    }
+}
+
+/// A running syncserver.
+final class RunningServer {
+    let url: String
+    private let process = Process()
+
+    init(database: String) throws {
+        process.executableURL = Tool.binary("syncserver")
+        process.arguments = ["--port", "0", "--database", "sqlite:\(database)"]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        var line = Data()
+        while line.last != UInt8(ascii: "\n") {
+            let part = output.fileHandleForReading.availableData
+            guard !part.isEmpty else { break }
+            line += part
+        }
+        let prefix = "listening on "
+        let text = String(decoding: line, as: UTF8.self)
+        try #require(text.hasPrefix(prefix))
+        url = String(text.dropFirst(prefix.count).dropLast())
+    }
+
+    /// Ends the server as a kill does.
+    func kill() {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    deinit { if process.isRunning { kill() } }
+}
