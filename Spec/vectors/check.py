@@ -282,6 +282,7 @@ class Segment:
         self.commits = []  # (offset, end, frame offset, [Line])
         self.frames = []  # (offset, first position)
         self.stored = self.big = 0
+        self.last_is_big = False
         self.boundary = 512  # where the last commit ends
         self.tail = None  # (kind, offset, value)
 
@@ -400,6 +401,7 @@ class Segment:
             self.frames.append((frame, lines[0].position))
         self.expected = next_position
         self.boundary = end
+        self.last_is_big = expected == "big commit"
         self.commits.append((at, end, frame, lines))
 
     @property
@@ -460,6 +462,15 @@ def proof(data, expected):
     return None
 
 
+def cut(segment):
+    """R6, a file that ends where no writer ends it; None if it does not."""
+    open_frame = segment.commits and not segment.last_is_big
+    if len(segment.data) >= segment.boundary + (4 if open_frame else 0) + 8:
+        return None
+    return "R6", "corrupt", segment, {
+        "offset": len(segment.data), "positions": [segment.expected, segment.expected]}
+
+
 def read_last(data, name):
     """The last segment of a log: (row label, state, result, details)."""
     try:
@@ -474,22 +485,29 @@ def read_last(data, name):
         segment.scan()
         kind, at, value = segment.tail
         if kind == "footer":
+            lines = segment.lines
+            if (value["frames"], value["events"], value["covered"]) != (
+                    segment.frames, len(lines), segment.expected - 1):
+                return "R6", "corrupt", segment, {
+                    "offset": at, "positions": [segment.expected, value["covered"]]}
             return "R2", "sealed", segment, {}
         if kind == "close mark":
             assert value + 1 == segment.expected and at + 20 == len(data)
             return "R3", "closed", segment, {}
         if kind == "trailer" and last_nonzero(data, at + 8) is not None:
-            raise Damage("malformed", "the room behind the trailer is not empty", at + 8, "frame")
+            raise Damage("malformed", "the room behind the trailer is not empty", at, "frame")
+        if kind == "none":
+            return cut(segment)
         return "R4", "live", segment, {}
     except Damage as damage:
         end = last_nonzero(data, segment.boundary)
         if end is None:
-            return "R4", "live", segment, {}
+            return cut(segment) or ("R4", "live", segment, {})
         why = proof(data[damage.offset:end + 1], damage.expected)
         if why:
             return "R6", "corrupt", segment, {"offset": damage.offset, "proof": why}
-        return "R5", "torn", segment, {
-            "offset": segment.boundary, "bytes": end + 1 - segment.boundary}
+        return cut(segment) or ("R5", "torn", segment, {
+            "offset": segment.boundary, "bytes": end + 1 - segment.boundary})
 
 
 def check_sealed(data, segment, start, foot):
