@@ -462,10 +462,11 @@ def proof(data, expected):
     return None
 
 
-def cut(segment):
+def cut(segment, torn=False):
     """R6, a file that ends where no writer ends it; None if it does not."""
     open_frame = segment.commits and not segment.last_is_big
-    if len(segment.data) >= segment.boundary + (4 if open_frame else 0) + 8:
+    size, end = len(segment.data), segment.boundary + (4 if open_frame else 0)
+    if (size % 4096 == 0 or size <= end + 20) if torn else size >= end + 8:
         return None
     return "R6", "corrupt", segment, {
         "offset": len(segment.data), "positions": [segment.expected, segment.expected]}
@@ -476,7 +477,8 @@ def read_last(data, name):
     try:
         head = header(data)
     except Damage as damage:
-        if damage.code not in ("newer-version", "unknown-feature") and last_nonzero(data, 520) is None:
+        if damage.code not in ("newer-version", "unknown-feature") and len(data) % 4096 == 0 \
+                and last_nonzero(data, 520) is None:
             return "R1", "unfinished", None, {}
         raise
     assert head["base"] == int(name[:20]), "the name and the header disagree"
@@ -506,7 +508,7 @@ def read_last(data, name):
         why = proof(data[damage.offset:end + 1], damage.expected)
         if why:
             return "R6", "corrupt", segment, {"offset": damage.offset, "proof": why}
-        return cut(segment) or ("R5", "torn", segment, {
+        return cut(segment, torn=True) or ("R5", "torn", segment, {
             "offset": segment.boundary, "bytes": end + 1 - segment.boundary})
 
 
