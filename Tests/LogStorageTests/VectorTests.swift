@@ -1,0 +1,196 @@
+// The frozen logs of Spec/vectors, read by the reader, the verifier and the writer. What each must
+// give stands beside it in expected.json; Spec/vectors/check.py reads the same files.
+
+import Foundation
+import LogFormat
+import Testing
+
+@testable import LogStorage
+
+@Suite struct VectorTests {
+    /// A folder of Spec/vectors, as a copy that a test may open for writing.
+    struct Vector: CustomTestStringConvertible, Sendable {
+        let name: String
+        let expected: Expected
+        var testDescription: String { name }
+
+        struct Expected: Codable, Sendable {
+            var state: String
+            var segment: String
+            var offset: Int?
+            var bytes: Int?
+            var positions: [UInt64]?
+            var events: Int
+            var plaintextBytes: Int
+            var xxh64: String
+        }
+
+        static let folder = URL(filePath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "Spec/vectors")
+
+        static let all: [Vector] = {
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+            return names.sorted().compactMap { name in
+                let path = folder.appending(path: "\(name)/expected.json")
+                guard let data = try? Data(contentsOf: path) else { return nil }
+                guard let expected = try? JSONDecoder().decode(Expected.self, from: data) else {
+                    preconditionFailure("\(path.path) is not what a vector expects")
+                }
+                return Vector(name: name, expected: expected)
+            }
+        }()
+
+        func withCopy<R>(_ body: (String) throws -> R) throws -> R {
+            let copy = FileManager.default.temporaryDirectory
+                .appending(path: "daybook-vector-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: copy) }
+            let source = Self.folder.appending(path: name)
+            for file in try FileManager.default.contentsOfDirectory(atPath: source.path)
+            where file.hasSuffix(".lz4") {
+                let data = try Data(contentsOf: source.appending(path: file))
+                try data.write(to: copy.appending(path: file))
+            }
+            return try body(copy.path)
+        }
+    }
+
+    /// All lines that a reader delivers, and what ended it.
+    private func read(
+        _ directory: String
+    ) throws -> (lines: [UInt8], count: Int, end: Result<LogReader.Outcome, LogError>) {
+        var lines: [UInt8] = []
+        var count = 0
+        do {
+            let outcome = try LogReader(directory).forEachLine { _, line in
+                lines += line.array + [0x0A]
+                count += 1
+                return true
+            }
+            return (lines, count, .success(outcome))
+        } catch let error as LogError {
+            return (lines, count, .failure(error))
+        }
+    }
+
+    private func hash(_ bytes: [UInt8]) -> String {
+        var hash = XXH64()
+        hash.update(bytes.span.bytes)
+        let digits = String(hash.value(), radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    @Test func `all vectors are there`() {
+        #expect(Vector.all.count >= 14)
+    }
+
+    @Test(arguments: Vector.all)
+    func `a reader gives the lines and the end that the vector expects`(
+        _ vector: Vector
+    ) throws {
+        try vector.withCopy { directory in
+            let (lines, count, end) = try read(directory)
+            let expected = vector.expected
+            #expect(count == expected.events)
+            #expect(lines.count == expected.plaintextBytes)
+            #expect(hash(lines) == expected.xxh64)
+            let listed = Vector.folder.appending(path: "\(vector.name)/expected.ndjson")
+            if let data = try? Data(contentsOf: listed) { #expect(Data(lines) == data) }
+            switch end {
+            case .success(let outcome):
+                #expect(
+                    ["closed", "sealed", "live", "torn", "unfinished"].contains(expected.state))
+                #expect(outcome.isOpenEnded == !["closed", "sealed"].contains(expected.state))
+                #expect(outcome.tornTail?.offset == expected.offset)
+                #expect(outcome.tornTail?.byteCount == expected.bytes)
+            case .failure(let error):
+                #expect(error.code.rawValue == expected.state)
+                #expect(error.path.hasSuffix(expected.segment))
+                #expect(error.offset == expected.offset)
+                if let positions = expected.positions {
+                    #expect(error.positions == Position(positions[0])...Position(positions[1]))
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Vector.all)
+    func `a verifier finds damage where there is some, and nothing elsewhere`(
+        _ vector: Vector
+    ) throws {
+        try vector.withCopy { directory in
+            let verifier = LogVerifier(directory)
+            switch vector.expected.state {
+            case "newer-version", "unknown-feature":
+                #expect { try verifier.verify { _, _ in nil } } throws: {
+                    ($0 as? LogError)?.code.rawValue == vector.expected.state
+                }
+            case "corrupt":
+                let summary = try verifier.verify { _, _ in nil }
+                let first = try #require(summary.findings.first)
+                #expect(first.code == "corrupt")
+                #expect(first.segment == vector.expected.segment)
+                #expect(first.offset == vector.expected.offset)
+            default:
+                let summary = try verifier.verify { _, _ in nil }
+                #expect(summary.findings == [])
+                #expect(summary.events == vector.expected.events)
+                #expect(summary.tornTail?.byteCount == vector.expected.bytes)
+            }
+        }
+    }
+
+    @Test(arguments: Vector.all)
+    func `a writer mends what can be mended, goes on, and refuses the rest untouched`(
+        _ vector: Vector
+    ) throws {
+        try vector.withCopy { directory in
+            let before = try contents(directory)
+            let expected = vector.expected
+            let log: Log
+            do throws(LogError) {
+                log = try Log(at: directory)
+            } catch {
+                // A writer reads no sealed segment but the last, so it cannot notice damage in one.
+                #expect(error.code.rawValue == expected.state)
+                #expect(try contents(directory) == before)
+                return
+            }
+            #expect(!["newer-version", "unknown-feature"].contains(expected.state))
+            let damaged = expected.state == "corrupt"
+            #expect(log.recovery.removedUnfinishedSegment == (expected.state == "unfinished"))
+            #expect(log.recovery.tornTail?.offset == (damaged ? nil : expected.offset))
+            if let tail = log.recovery.tornTail {
+                let kept = try #require(tail.quarantinedAs)
+                #expect(try Data(contentsOf: URL(filePath: kept)).count == expected.bytes)
+            }
+            guard !damaged else { return try log.close() }
+            #expect(log.next == Position(UInt64(expected.events) + 1))
+            var line: [UInt8] = []
+            let prefix = LinePrefix(
+                id: 0x1111_1111_1111_4111_8111_1111_1111_1111, source: log.incarnation,
+                sequence: log.next.rawValue, position: log.next)
+            prefix.append(to: &line)
+            let rest = "a\",\"partitionkey\":\"a\",\"time\":\"2026-03-02T00:00:00.000Z\"}\n"
+            line += Array(rest.utf8)
+            try log.append(line)
+            #expect(try log.line(id: prefix.id)?.position == prefix.position)
+            try log.close()
+            let (lines, count, end) = try read(directory)
+            #expect(count == expected.events + 1)
+            #expect(hash(Array(lines.dropLast(line.count))) == expected.xxh64)
+            #expect(try end.get().isOpenEnded == false)
+            #expect(try LogVerifier(directory).verify { _, _ in nil }.findings == [])
+        }
+    }
+
+    private func contents(_ directory: String) throws -> [String: Data] {
+        var result: [String: Data] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory)
+        where name.hasSuffix(".lz4") {
+            result[name] = try Data(contentsOf: URL(filePath: directory + "/" + name))
+        }
+        return result
+    }
+}
