@@ -95,6 +95,8 @@ public struct Event: Hashable, Sendable {
     public let position: Position
     /// What was recorded; lane and time are always set.
     public let content: EventDraft
+    /// Whether this log made it.
+    public let isOwn: Bool
     /// The name of the action if the event's type is shipped to the server.
     public let action: String?
     /// Bytes of the event's line, newline not included.
@@ -106,6 +108,7 @@ public struct Event: Hashable, Sendable {
         source = UUID(integer: prefix.source)
         sequence = prefix.sequence
         position = prefix.position
+        isOwn = prefix.isOwn
         self.content = content
         self.action = action
         self.lineBytes = lineBytes
@@ -121,8 +124,6 @@ public struct Event: Hashable, Sendable {
     public var lane: String { content.lane ?? "" }
     /// When it happened.
     public var time: Timestamp { content.time ?? Timestamp(milliseconds: 0) }
-    /// Whether this log made it.
-    public var isOwn: Bool { sequence == position.rawValue }
 
     /// What decides between two events that touch the same thing: the greater wins.
     public var stamp: Stamp { Stamp(time: time, source: source.integer, sequence: sequence) }

@@ -8,10 +8,11 @@ extension EventDraft {
     ///
     /// - Parameter newcomer: normalised by the same catalogue as this event.
     package func isSameContent(as newcomer: EventDraft) -> Bool {
-        guard id == newcomer.id, type == newcomer.type, subject == newcomer.subject,
-            newcomer.lane == nil || newcomer.lane == lane,
+        guard id == newcomer.id, Self.isSame(type, newcomer.type),
+            Self.isSame(subject, newcomer.subject),
+            newcomer.lane == nil || Self.isSame(newcomer.lane, lane),
             newcomer.time == nil || newcomer.time == time,
-            dataContentType == newcomer.dataContentType,
+            Self.isSame(dataContentType, newcomer.dataContentType),
             extensions.count == newcomer.extensions.count
         else { return false }
         for attribute in extensions {
@@ -29,8 +30,13 @@ extension EventDraft {
 
     private static func isSame(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         if a == b { return true }
-        guard let one = try? JSONValue(a.span.bytes), let other = try? JSONValue(b.span.bytes)
+        guard let one = try? JSONCanonical.text(a.span.bytes),
+            let other = try? JSONCanonical.text(b.span.bytes)
         else { return false }
         return one == other
+    }
+
+    private static func isSame(_ a: String?, _ b: String?) -> Bool {
+        a.map(EntityID.init) == b.map(EntityID.init)
     }
 }

@@ -67,7 +67,10 @@ extension EventRule {
             } catch {
                 throw EventError(.invalidData, "\(P.type): \(error)")
             }
-            guard draft.subject == nil || draft.subject == payload.subject else {
+            guard
+                draft.subject == nil
+                    || draft.subject.map(EntityID.init) == payload.subject.map(EntityID.init)
+            else {
                 throw EventError(
                     .invalidData, "\(P.type): the subject is not the entity that the data name")
             }

@@ -12,15 +12,24 @@ package struct LinePrefix: Equatable, Sendable {
     /// The line's place in this log. Equal to `sequence` for lines made here.
     package var position: Position
 
+    /// Whether this log made the line. Such a line's position is its sequence, and it carries no
+    /// `position` member; a line from elsewhere always does, even if the numbers are the same.
+    package var isOwn: Bool
+
+    /// The prefix of a line from elsewhere.
     package init(id: UInt128, source: UInt128, sequence: UInt64, position: Position) {
         self.id = id
         self.source = source
         self.sequence = sequence
         self.position = position
+        isOwn = false
     }
 
-    /// Whether this log made the line; such lines carry no `position` member.
-    package var isOwn: Bool { sequence == position.rawValue }
+    /// The prefix of a line made here.
+    package init(own id: UInt128, source: UInt128, at position: Position) {
+        self.init(id: id, source: source, sequence: position.rawValue, position: position)
+        isOwn = true
+    }
 
     private static let beforeID = Array("{\"specversion\":\"1.0\",\"id\":\"".utf8)
     private static let beforeSource = Array("\",\"source\":\"urn:uuid:".utf8)
@@ -81,11 +90,10 @@ package struct LinePrefix: Equatable, Sendable {
         if LineText.matches(line, at: offset, Self.beforePosition) {
             offset += Self.beforePosition.count
             position = Position(try number())
-            guard position.rawValue != sequence else {
-                throw FormatError(.badLine, "a line made here carries a position of its own")
-            }
+            isOwn = false
         } else {
             position = Position(sequence)
+            isOwn = true
         }
         try expect(Self.beforeType)
     }

@@ -242,7 +242,8 @@ package struct Recovery {
         let size = try storage { () throws(FileError) in try live.file.size() }
         guard
             size % FormatLimit.growthGranularityBytes == 0
-                || size <= live.boundary + CloseMark.encodedBytes
+                || size == live.boundary + SkippableFrame.prefixBytes
+                || size == live.boundary + CloseMark.encodedBytes
         else { throw cut(live, size, path) }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,

@@ -94,7 +94,7 @@ public struct Outbox: Projection {
                 ignored += 1
                 return
             }
-            settle(record, at: event.time)
+            if record.by == event.source { settle(record, at: event.time) }
         } else if event.isOwn, let action = event.action {
             queue.append(OutboxEntry(event, action: action))
         }

@@ -33,7 +33,7 @@ public struct ReplayState: Sendable {
         public let id: UUID
         /// Its place, by which its line is found.
         public let position: Position
-        let lane: String
+        let lane: EntityID
         let lineBytes: Int
         var retryCount: Int
     }
@@ -79,17 +79,17 @@ public struct ReplayState: Sendable {
 
     private struct Ready: Comparable {
         var position: Position
-        var lane: String
+        var lane: EntityID
         static func < (lhs: Ready, rhs: Ready) -> Bool { lhs.position < rhs.position }
     }
 
     private struct Waiting: Comparable {
         var time: Int64
-        var lane: String
+        var lane: EntityID
         static func < (lhs: Waiting, rhs: Waiting) -> Bool { lhs.time < rhs.time }
     }
 
-    private var lanes: [String: Lane] = [:]
+    private var lanes: [EntityID: Lane] = [:]
     private var ready = Heap<Ready>()
     private var waiting = Heap<Waiting>()
     private var underWay: [Item] = []
@@ -130,17 +130,17 @@ public struct ReplayState: Sendable {
     /// Takes in an event of the outbox; positions must rise.
     public mutating func add(_ entry: OutboxEntry) {
         let item = Item(
-            id: entry.id, position: entry.position, lane: entry.lane, lineBytes: entry.lineBytes,
-            retryCount: entry.retryCount)
-        var lane = lanes.removeValue(forKey: entry.lane) ?? Lane()
+            id: entry.id, position: entry.position, lane: EntityID(entry.lane),
+            lineBytes: entry.lineBytes, retryCount: entry.retryCount)
+        var lane = lanes.removeValue(forKey: item.lane) ?? Lane()
         lane.queue.append(item)
         if entry.status != .pending { lane.hold = .forever }
-        offer(&lane, entry.lane)
-        lanes[entry.lane] = lane
+        offer(&lane, item.lane)
+        lanes[item.lane] = lane
     }
 
     /// Puts a lane among those that can send, if it can.
-    private mutating func offer(_ lane: inout Lane, _ name: String) {
+    private mutating func offer(_ lane: inout Lane, _ name: EntityID) {
         guard lane.hold == .none, lane.readyAt == nil, let first = lane.queue.first else { return }
         lane.readyAt = first.position
         ready.insert(Ready(position: first.position, lane: name))
@@ -175,7 +175,7 @@ public struct ReplayState: Sendable {
     /// What is left to try of a refused batch: only events that are next in their lane by now.
     private mutating func nextPart() -> [Item]? {
         while let part = parts.popFirst() {
-            var taken: [String: Int] = [:]
+            var taken: [EntityID: Int] = [:]
             let items = part.filter { item in
                 let index = taken[item.lane, default: 0]
                 guard let lane = lanes[item.lane], lane.hold == .none,
@@ -193,7 +193,7 @@ public struct ReplayState: Sendable {
     private mutating func nextBatch() -> [Item] {
         var items: [Item] = []
         var bytes = 0
-        var taken: [String: Int] = [:]
+        var taken: [EntityID: Int] = [:]
         while items.count < batchEventsMax, let next = ready.min {
             guard var lane = lanes[next.lane], lane.hold == .none,
                 lane.readyAt == next.position
@@ -387,12 +387,12 @@ public struct ReplayState: Sendable {
             ])
     }
 
-    private mutating func hold(_ lane: String) {
+    private mutating func hold(_ lane: EntityID) {
         lanes[lane]?.hold = .forever
         lanes[lane]?.readyAt = nil
     }
 
-    private mutating func release(_ name: String) {
+    private mutating func release(_ name: EntityID) {
         guard var lane = lanes.removeValue(forKey: name) else { return }
         lane.hold = .none
         offer(&lane, name)
@@ -405,13 +405,11 @@ public struct ReplayState: Sendable {
         var byID: [UUID: Verdict] = [:]
         for verdict in verdicts { byID[verdict.id] = verdict }
         var outcome = Outcome()
-        var stopped: Set<String> = []
-        var stays: Set<String> = []
+        var stopped: Set<EntityID> = []
         for item in items {
             guard !stopped.contains(item.lane), let verdict = byID[item.id] else {
                 // V5, and whatever a server answers behind a lane's stop.
                 stopped.insert(item.lane)
-                stays.insert(item.lane)
                 continue
             }
             switch verdict.status {
@@ -439,7 +437,6 @@ public struct ReplayState: Sendable {
                 outcome.entries.append(charge(item, verdict, now, random))
             case .unprocessed:  // V5
                 stopped.insert(item.lane)
-                stays.insert(item.lane)
             }
         }
         guard !outcome.settled.isEmpty || !outcome.entries.isEmpty else {

@@ -38,6 +38,9 @@ public struct Replayer: Sendable {
     /// How long a run with an end waits for something that would let it go on.
     private static let patienceMilliseconds: Int64 = 5_000
 
+    /// How often a run without end looks for new events while it waits.
+    private static let lookMilliseconds: Int64 = 500
+
     /// Creates a replayer. The store must keep the view `Outbox`.
     public init(
         _ store: EventStore, transport: any Transport,
@@ -113,13 +116,10 @@ public struct Replayer: Sendable {
                     report.message = "the server refuses the token (401), and there is no other"
                 }
             case .wait(let time):
-                let delay = max(1, time - now)
-                guard try await wait(delay, end, &commitsIterator) else { break loop }
+                guard try await wait(max(1, time - now), end, beyond: seen) else { break loop }
             case .paused:
                 // Somebody has to change something; looking again now and then costs little.
-                guard try await wait(ReplayState.backoffMax, end, &commitsIterator) else {
-                    break loop
-                }
+                guard try await wait(ReplayState.backoffMax, end, beyond: nil) else { break loop }
                 state.resume()
             case .idle:
                 try await record(state.confirmSuspect(), &report)
@@ -132,21 +132,28 @@ public struct Replayer: Sendable {
         return report
     }
 
-    /// Waits; false if the run's end does not allow for it.
+    /// Waits; false if the run's end does not allow for it. A run without end stops waiting when the
+    /// outbox has moved beyond a position: other lanes may have something to send.
     private func wait(
-        _ milliseconds: Int64, _ end: End, _ commits: inout AsyncStream<Void>.Iterator
+        _ milliseconds: Int64, _ end: End, beyond seen: Position?
     ) async throws -> Bool {
+        var rest = milliseconds
+        var slice = milliseconds
         switch end {
         case .whenNothingMoves:
             guard milliseconds <= Self.patienceMilliseconds else { return false }
         case .at(let time):
             let now = await store.deviceNow
             guard now + milliseconds < time.milliseconds else { return false }
-        case .never: break
+        case .never: slice = Self.lookMilliseconds
         }
-        do {
-            try await Task.sleep(for: .milliseconds(milliseconds))
-        } catch { return false }
+        while rest > 0 {
+            do {
+                try await Task.sleep(for: .milliseconds(min(slice, rest)))
+            } catch { return false }
+            rest -= slice
+            if let seen, store.view(Outbox.self).through > seen { return true }
+        }
         return true
     }
 
@@ -155,20 +162,22 @@ public struct Replayer: Sendable {
     ) async throws -> ReplayState.Outcome {
         let batch = try await store.jsonArray(of: items.map(\.position))
         let answer: ReplayState.Answer
+        var date: Int64?
         let sent = await store.deviceNow
         do {
             let reply = try await transport.send(batch, token: token)
-            if reply.status == 200, let date = reply.date {
-                let received = await store.deviceNow
-                await store.setClockOffset(
-                    ServerClock.offset(serverDate: date, sent: sent, received: received))
-            }
+            date = reply.date
             answer = .reply(reply)
         } catch {
             answer = .failure(Self.words(error))
         }
-        let outcome = state.take(
-            answer, now: await store.deviceNow, random: .random(in: 0..<1))
+        let received = await store.deviceNow
+        let outcome = state.take(answer, now: received, random: .random(in: 0..<1))
+        // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
+        if let date, !outcome.settled.isEmpty || !outcome.entries.isEmpty {
+            await store.setClockOffset(
+                ServerClock.offset(serverDate: date, sent: sent, received: received))
+        }
         if let message = outcome.message {
             logger.debug("\(message)", metadata: ["events": "\(items.count)"])
         }
@@ -179,7 +188,7 @@ public struct Replayer: Sendable {
         _ outcome: ReplayState.Outcome, _ report: inout SyncReport
     ) async throws {
         if let message = outcome.message { report.message = message }
-        var settled = SyncSettled()
+        var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
         let applied = outcome.settled.filter { $0.value == .applied }.map(\.key)
         let duplicate = outcome.settled.filter { $0.value == .duplicate }.map(\.key)

@@ -8,6 +8,9 @@ import LogFormat
 public struct SyncSettled: EventPayload, Hashable {
     public static let type = "daybook.sync.settled"
 
+    /// The incarnation that wrote the record. Positions mean something in one log only: where this is
+    /// not the line's own source, the record came from another log and says nothing here.
+    public var by: UUID
     /// Ranges of positions whose shipped events the server has applied.
     public var applied: [ClosedRange<UInt64>] = []
     /// Ranges of positions whose shipped events the server already had.
@@ -42,7 +45,7 @@ public struct SyncSettled: EventPayload, Hashable {
     }
 
     /// An empty record.
-    public init() {}
+    public init(by incarnation: UUID) { by = incarnation }
 
     /// Whether there is anything to remember.
     public var isEmpty: Bool { applied.isEmpty && duplicate.isEmpty && entries.isEmpty }
@@ -51,6 +54,10 @@ public struct SyncSettled: EventPayload, Hashable {
         guard case .object(let members) = try JSONValue(json.span.bytes) else {
             throw EventError(.invalidData, "data is not a JSON object")
         }
+        guard let by = members["by"]?.stringValue.flatMap(UUID.init(uuidString:)) else {
+            throw EventError(.invalidData, "data.by is not a UUID")
+        }
+        self.by = by
         applied = try Self.ranges(members["applied"])
         duplicate = try Self.ranges(members["duplicate"])
         guard case .array(let entries)? = members["entries"] else { return }
@@ -91,6 +98,7 @@ public struct SyncSettled: EventPayload, Hashable {
                 ranges.map { Array("[\($0.lowerBound),\($0.upperBound)]".utf8) })
         }
         var writer = JSONObjectWriter()
+        writer.add("by", by.text)
         if !applied.isEmpty { writer.add("applied", raw: pairs(applied)) }
         if !duplicate.isEmpty { writer.add("duplicate", raw: pairs(duplicate)) }
         if !entries.isEmpty {

@@ -19,7 +19,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
                 + #""subject":"s","partitionkey":"l","datacontenttype":"application/json","id":"\#(id.uppercased())","specversion":"1.0"}"#
         )
         var line: [UInt8] = []
-        let prefix = LinePrefix(id: draft.id.integer, source: 1, sequence: 9, position: Position(9))
+        let prefix = LinePrefix(own: draft.id.integer, source: 1, at: Position(9))
         LineEncoder.append(draft, prefix, to: &line)
         #expect(
             String(decoding: line, as: UTF8.self)
@@ -111,7 +111,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
             var line: [UInt8] = []
             LineEncoder.append(
                 draft,
-                LinePrefix(id: draft.id.integer, source: 1, sequence: 1, position: Position(1)),
+                LinePrefix(own: draft.id.integer, source: 1, at: Position(1)),
                 to: &line)
             line.removeLast()
             let back = try LineDecoder.decode(line.span.bytes).draft
@@ -125,7 +125,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
             var line: [UInt8] = []
             LineEncoder.append(
                 choices.draft(),
-                LinePrefix(id: 1, source: 1, sequence: 1, position: Position(1)), to: &line)
+                LinePrefix(own: 1, source: 1, at: Position(1)), to: &line)
             for _ in 0..<choices.int(in: 1...4) {
                 let at = choices.int(in: 0...line.count - 1)
                 line[at] = UInt8(choices.int(in: 0...255))
@@ -147,6 +147,11 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
         let d = try decode(
             "{\(base),\"time\":\"2026-01-01T00:00:01Z\",\"x\":1,\"data\":{\"a\":1,\"b\":2}}")
         #expect(!a.isSameContent(as: d))
+        // Two spellings of one accent look the same and are not.
+        let composed = try decode("{\(base),\"data\":\"caf\u{E9}\"}")
+        let decomposed = try decode("{\(base),\"data\":\"cafe\u{301}\"}")
+        #expect(!composed.isSameContent(as: decomposed))
+        #expect(try composed.isSameContent(as: decode("{\(base),\"data\":\"caf\\u00e9\"}")))
     }
 }
 

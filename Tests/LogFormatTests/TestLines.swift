@@ -7,8 +7,7 @@ enum TestLines {
     /// A stored line, newline included.
     static func line(_ position: UInt64, id: UInt128, source: UInt128 = 7) -> [UInt8] {
         var line: [UInt8] = []
-        let prefix = LinePrefix(
-            id: id, source: source, sequence: position, position: Position(position))
+        let prefix = LinePrefix(own: id, source: source, at: Position(position))
         prefix.append(to: &line)
         line += Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\",\"data\":{}}\n".utf8)
         return line

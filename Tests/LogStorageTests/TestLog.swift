@@ -34,7 +34,7 @@ struct TestLog {
         var random = SeededRandom(seed: position)
         let id = UInt128(random.next()) << 64 | UInt128(random.next())
         var line: [UInt8] = []
-        LinePrefix(id: id, source: 7, sequence: position, position: Position(position))
+        LinePrefix(own: id, source: 7, at: Position(position))
             .append(to: &line)
         line += Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\",\"data\":{\"n\":\"".utf8)
         let start = Int(position &* 70_001 % UInt64(noise.count))

@@ -169,8 +169,8 @@ import Testing
             #expect(log.next == Position(UInt64(expected.events) + 1))
             var line: [UInt8] = []
             let prefix = LinePrefix(
-                id: 0x1111_1111_1111_4111_8111_1111_1111_1111, source: log.incarnation,
-                sequence: log.next.rawValue, position: log.next)
+                own: 0x1111_1111_1111_4111_8111_1111_1111_1111, source: log.incarnation,
+                at: log.next)
             prefix.append(to: &line)
             let rest = "a\",\"partitionkey\":\"a\",\"time\":\"2026-03-02T00:00:00.000Z\"}\n"
             line += Array(rest.utf8)

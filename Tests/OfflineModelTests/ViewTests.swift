@@ -19,8 +19,7 @@ private struct History {
             payload, id: UUID(integer: UInt128(sequence)),
             time: Timestamp(milliseconds: milliseconds))
         try OfflineModel.catalogue.normalise(&draft)
-        let prefix = LinePrefix(
-            id: draft.id.integer, source: source, sequence: sequence, position: Position(sequence))
+        let prefix = LinePrefix(own: draft.id.integer, source: source, at: Position(sequence))
         events.append(Event(prefix, content: draft, action: nil, lineBytes: 0))
     }
 

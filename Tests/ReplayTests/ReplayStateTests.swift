@@ -19,8 +19,7 @@ private struct Bench {
 
     mutating func add(_ position: UInt64, _ lane: String, bytes: Int = 100) {
         let id = Self.id(position)
-        let prefix = LinePrefix(
-            id: id.integer, source: 1, sequence: position, position: Position(position))
+        let prefix = LinePrefix(own: id.integer, source: 1, at: Position(position))
         let draft = EventDraft(
             id: id, type: "t", subject: "s", lane: lane, time: Timestamp(milliseconds: 0))
         let event = Event(prefix, content: draft, action: "ACT", lineBytes: bytes)

@@ -173,6 +173,20 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
+    @Test func `a record that came from another log settles nothing here`() async throws {
+        let store = try await openStore(InMemoryFileSystem())
+        try await store.append(CitySaved(userId: "u", cityId: "c"))
+        var foreign = SyncSettled(by: UUID())
+        foreign.applied = [1...1]
+        try await store.append(foreign)
+        #expect(store.view(Outbox.self).count == 1)
+        var own = SyncSettled(by: store.incarnation)
+        own.applied = [1...1]
+        try await store.append(own)
+        #expect(store.view(Outbox.self).count == 0)
+        try await store.close()
+    }
+
     @Test func `the clock follows the server's, but not within a header's resolution`() {
         #expect(ServerClock.offset(serverDate: 10_000, sent: 10_100, received: 10_300) == 0)
         #expect(ServerClock.offset(serverDate: 100_000, sent: 9_000, received: 11_000) == 90_500)

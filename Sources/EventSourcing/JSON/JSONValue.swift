@@ -107,6 +107,12 @@ public struct JSONNumber: Hashable, Sendable {
         self.isNegative = negative && !digits.isEmpty
     }
 
+    /// Sign, digits and exponent: the same for all spellings of one value.
+    package var canonicalText: [UInt8] {
+        (isNegative ? [UInt8(ascii: "-")] : []) + digits.map { $0 + UInt8(ascii: "0") }
+            + Array("e\(exponent)".utf8)
+    }
+
     /// The nearest double.
     public var doubleValue: Double { Double(text) ?? .nan }
 

@@ -73,6 +73,7 @@ package enum LineDecoder {
         private var seen: Set<String> = []
         private var id: UUID?
         private var isVersion1 = false
+        private var hasBase64 = false
         private var type: String?
         private var line = DecodedLine(draft: EventDraft(id: UUID(integer: 0), type: ""))
 
@@ -126,6 +127,7 @@ package enum LineDecoder {
                 guard Data(base64Encoded: given) != nil else {
                     throw EventError(.badAttribute, "data_base64 is not base 64")
                 }
+                hasBase64 = true
                 line.draft.data = .base64(text.extracting(value).array)
             default:
                 try take(extension: name, text, value)
@@ -186,7 +188,7 @@ package enum LineDecoder {
             guard isVersion1 else { throw EventError(.badAttribute, "specversion is missing") }
             guard let id else { throw EventError(.badAttribute, "id is missing") }
             guard let type else { throw EventError(.badAttribute, "type is missing") }
-            guard !(seen.contains("data") && seen.contains("data_base64")) else {
+            guard !(seen.contains("data") && hasBase64) else {
                 throw EventError(.badAttribute, "data and data_base64 exclude each other")
             }
             var line = line

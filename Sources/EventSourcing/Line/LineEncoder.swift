@@ -50,8 +50,8 @@ package enum LineEncoder {
         guard !prefix.isOwn else { return line.array }
         var with: [UInt8] = []
         prefix.append(to: &with)
-        var own = prefix
-        own.position = Position(prefix.sequence)
+        let own = LinePrefix(
+            own: prefix.id, source: prefix.source, at: Position(prefix.sequence))
         var without: [UInt8] = []
         own.append(to: &without)
         without.append(contentsOf: line.extracting(with.count..<line.byteCount))

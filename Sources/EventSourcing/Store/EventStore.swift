@@ -400,8 +400,7 @@ public actor EventStore {
                 draft.time = time
                 floor.add(time)
                 let prefix = LinePrefix(
-                    id: draft.id.integer, source: log.incarnation, sequence: next.rawValue,
-                    position: next)
+                    own: draft.id.integer, source: log.incarnation, at: next)
                 let start = batch.lines.count
                 LineEncoder.append(draft, prefix, to: &batch.lines)
                 try check(draft, lineBytes: batch.lines.count - start - 1)

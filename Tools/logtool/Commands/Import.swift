@@ -33,6 +33,7 @@ struct Import: AsyncParsableCommand {
 
     func validate() throws {
         guard batch >= 1 else { throw ValidationError("--batch takes a number from 1 on.") }
+        guard account != "" else { throw ValidationError("--account takes a name.") }
     }
 
     func run() async throws {

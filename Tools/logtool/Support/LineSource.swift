@@ -13,7 +13,6 @@ struct LineSource {
     private var start = 0
     private var isAtEnd = false
     private(set) var number = 0
-    private(set) var bytesRead = 0
 
     private static let chunkBytes = 256 * 1024
 
@@ -56,17 +55,22 @@ struct LineSource {
             buffer.removeSubrange(..<start)
             start = 0
             searched = buffer.count
-            let chunk: Data?
-            do {
-                chunk = try handle.read(upToCount: Self.chunkBytes)
-            } catch {
-                throw LogError(.io, path: path, "read: \(error.localizedDescription)")
+            let chunk = try read()
+            buffer.append(contentsOf: chunk)
+            isAtEnd = chunk.isEmpty
+        }
+    }
+
+    /// What is there by now: a line that somebody types or pipes in must not wait for more.
+    private func read() throws(LogError) -> [UInt8] {
+        var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
+        while true {
+            let count = chunk.withUnsafeMutableBytes {
+                Foundation.read(handle.fileDescriptor, $0.baseAddress, $0.count)
             }
-            if let chunk, !chunk.isEmpty {
-                buffer.append(contentsOf: chunk)
-                bytesRead += chunk.count
-            } else {
-                isAtEnd = true
+            if count >= 0 { return Array(chunk[..<count]) }
+            guard errno == EINTR else {
+                throw LogError(.io, path: path, "read: \(String(cString: strerror(errno)))")
             }
         }
     }

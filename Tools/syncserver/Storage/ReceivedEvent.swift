@@ -113,8 +113,7 @@ extension ReceivedEvent {
         LineEncoder.append(
             complete,
             LinePrefix(
-                id: complete.id.integer, source: source.integer, sequence: sequence,
-                position: Position(sequence)),
+                own: complete.id.integer, source: source.integer, at: Position(sequence)),
             to: &line)
         line.removeLast()
         return line
