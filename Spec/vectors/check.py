@@ -154,8 +154,6 @@ class Line:
         self.id = match[1].decode()
         self.sequence = int(match[3])
         self.position = int(match[4]) if match[4] else self.sequence
-        if match[4] and self.position == self.sequence:
-            raise Damage("bad-line", "a line made here carries a position")
         self.time = milliseconds(text)
 
 
