@@ -141,4 +141,32 @@ private struct Machine {
     @Test func `acknowledged lines survive power cuts anywhere, recovery included`() throws {
         try explore(TestLog.isDebug ? 400 : 20_000)
     }
+
+    @Test func `what a log shows after a failed sync survives a power cut`() throws {
+        try Property.check("failed sync", runs: TestLog.isDebug ? 300 : 10_000) { choices in
+            let steps = Self.steps(&choices)
+            choices.note("\(steps)")
+            var rehearsal = Machine()
+            rehearsal.run(steps)
+            var machine = Machine()
+            let failing = choices.int(in: 0...rehearsal.files.operations)
+            machine.files.failSync(from: failing)
+            machine.run(steps)
+            choices.note("sync fails from operation \(failing): \(machine.files.trace.suffix(3))")
+            // The process goes; the page cache stays and looks clean.
+            machine.files = machine.files.afterKill()
+            let log = try machine.open()
+            let shown = try machine.lines()
+            try machine.check(shown)
+            let next = log.next.rawValue
+            try log.append(TestLog.line(next, padding: 300) + [0x0A])
+            // No orderly close: the power fails now.
+            machine.files = machine.files.afterPowerCut(&choices)
+            let survived = try machine.lines()
+            try #require(survived.count == shown.count + 1)
+            try #require(Array(survived.dropLast()) == shown)
+            try machine.open().close()
+            try #require(try machine.lines() == survived)
+        }
+    }
 }

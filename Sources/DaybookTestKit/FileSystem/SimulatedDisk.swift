@@ -6,6 +6,7 @@
 //   zeros or garbage, each by itself, and only within the range written (powersafe overwrite).
 // - A size that was changed since is the old one or any it had in between; a file that comes back
 //   longer than its bytes ends in zeros.
+// - A sync that fails leaves pages that only look clean (design §10, fault model 8).
 // - A name that was created, renamed or removed since its folder was synced is there or not, each by
 //   itself. A file's bytes do not depend on its name.
 //
@@ -63,11 +64,24 @@ struct SimulatedDisk {
         nodes[node]?.sizes.append(size)
     }
 
-    mutating func sync(_ node: Int) {
-        guard let bytes = nodes[node]?.cached else { return }
-        nodes[node]?.durable = bytes
-        nodes[node]?.written = []
-        nodes[node]?.sizes = [bytes.count]
+    mutating func sync(_ number: Int) {
+        guard var node = nodes[number] else { return }
+        let size = node.cached.count
+        node.durable = Array(node.durable.prefix(size))
+        node.durable += [UInt8](repeating: 0, count: size - node.durable.count)
+        for range in node.written {
+            let range = range.clamped(to: 0..<size)
+            node.durable.replaceSubrange(range, with: node.cached[range])
+        }
+        node.written = []
+        node.sizes = [size]
+        nodes[number] = node
+    }
+
+    /// A sync that fails: nothing becomes durable, and the pages look clean from now on, so that a
+    /// later sync that succeeds does not write them either.
+    mutating func failSync(_ number: Int) {
+        nodes[number]?.written = []
     }
 
     mutating func sync(folder: String) {

@@ -12,6 +12,7 @@ public final class SimulatedFileSystem: FileSystem {
         var locks: [Int: ObjectIdentifier] = [:]
         var operations = 0
         var cutAt: Int?
+        var failingSync: Int?
         var trace: [String] = []
     }
 
@@ -26,6 +27,9 @@ public final class SimulatedFileSystem: FileSystem {
 
     /// Cuts the power just before the operation with this number, counted from 0.
     public func cutPower(at operation: Int) { state.withLock { $0.cutAt = operation } }
+
+    /// Makes the first file sync from the operation with this number on fail, once.
+    public func failSync(from operation: Int) { state.withLock { $0.failingSync = operation } }
 
     /// How many operations that change something were carried out.
     public var operations: Int { state.withLock { $0.operations } }
@@ -55,6 +59,20 @@ public final class SimulatedFileSystem: FileSystem {
             state.operations += 1
             state.trace.append("\(operation) \(path)")
             return try body(&state.disk)
+        }
+    }
+
+    /// As `change`, for a sync: also says whether it is the one that fails.
+    private func change<T: Sendable>(
+        _ operation: String, _ path: String, _ body: (inout SimulatedDisk, Bool) -> T
+    ) throws(FileError) -> T {
+        let fails = state.withLock { state in
+            guard let number = state.failingSync, state.operations >= number else { return false }
+            state.failingSync = nil
+            return true
+        }
+        return try change(fails ? operation + " (fails)" : operation, path) {
+            (disk) throws(FileError) in body(&disk, fails)
         }
     }
 
@@ -208,7 +226,13 @@ public final class SimulatedFileSystem: FileSystem {
         }
 
         func sync() throws(FileError) {
-            try system.change("sync", path) { (disk) throws(FileError) in disk.sync(node) }
+            let fails = try system.change("sync", path) { [node] (disk, fails) in
+                if fails { disk.failSync(node) } else { disk.sync(node) }
+                return fails
+            }
+            if fails {
+                throw FileError(.io, operation: "sync", path: path, reason: "the medium failed")
+            }
         }
 
         func lock() throws(FileError) -> Bool {
