@@ -71,6 +71,17 @@ public struct EventDraft: Hashable, Sendable {
         self.data = data
     }
 
+    /// The draft without what a line cannot or need not hold: line breaks between tokens, and the
+    /// media type that is the default.
+    package var inLineForm: EventDraft {
+        var draft = self
+        if case .json(let json) = data {
+            draft.data = .json(JSONText.withoutLineBreaks(json.span.bytes))
+        }
+        if dataContentType == "application/json" { draft.dataContentType = nil }
+        return draft
+    }
+
     /// The data if they are JSON.
     public var json: [UInt8]? {
         if case .json(let bytes) = data { bytes } else { nil }
@@ -99,18 +110,22 @@ public struct Event: Hashable, Sendable {
     public let isOwn: Bool
     /// The name of the action if the event's type is shipped to the server.
     public let action: String?
+    /// Whether the catalogue has a rule for the event's type.
+    public let isKnownType: Bool
     /// Bytes of the event's line, newline not included.
     public let lineBytes: Int
 
     package init(
-        _ prefix: LinePrefix, content: EventDraft, action: String?, lineBytes: Int
+        _ prefix: LinePrefix, content: EventDraft, catalogue: EventCatalogue, lineBytes: Int
     ) {
         source = UUID(integer: prefix.source)
         sequence = prefix.sequence
         position = prefix.position
         isOwn = prefix.isOwn
         self.content = content
-        self.action = action
+        let rule = catalogue[content.type]
+        action = rule?.action
+        isKnownType = rule != nil
         self.lineBytes = lineBytes
     }
 

@@ -15,10 +15,12 @@ extension EventDraft {
             Self.isSame(dataContentType, newcomer.dataContentType),
             extensions.count == newcomer.extensions.count
         else { return false }
+        var others: [String: [UInt8]] = [:]
+        for attribute in newcomer.extensions { others[attribute.name] = attribute.json }
         for attribute in extensions {
-            guard let other = newcomer.extensions.first(where: { $0.name == attribute.name }),
-                Self.isSame(attribute.json, other.json)
-            else { return false }
+            guard let other = others[attribute.name], Self.isSame(attribute.json, other) else {
+                return false
+            }
         }
         switch (data, newcomer.data) {
         case (.none, .none): return true

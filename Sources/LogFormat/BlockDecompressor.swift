@@ -54,6 +54,36 @@ package struct BlockDecompressor: Sendable {
         return start..<plaintextBytes
     }
 
+    /// What a compressed block would decode to, from its tokens alone: no history is needed for
+    /// that. Nil where they are malformed. https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
+    package static func plaintextBytes(ofCompressed data: RawSpan) -> Int? {
+        var offset = 0
+        var total = 0
+        func length(_ nibble: Int) -> Int? {
+            guard nibble == 15 else { return nibble }
+            var length = nibble
+            while offset < data.byteCount {
+                let byte = data.byte(at: offset)
+                offset += 1
+                length += Int(byte)
+                if byte < 255 { return length }
+            }
+            return nil
+        }
+        while offset < data.byteCount {
+            let token = Int(data.byte(at: offset))
+            offset += 1
+            guard let literals = length(token >> 4) else { return nil }
+            offset += literals
+            total += literals
+            if offset == data.byteCount { return total }
+            offset += 2
+            guard offset <= data.byteCount, let match = length(token & 15) else { return nil }
+            total += match + 4
+        }
+        return nil
+    }
+
     private static func decode(
         _ source: UnsafeRawBufferPointer, _ header: BlockHeader,
         into target: UnsafeMutableRawBufferPointer, at start: Int, room: Int

@@ -19,8 +19,6 @@ public final class Log: Sendable {
     public let id: UInt128
     /// The account the log belongs to, if any.
     public let account: String?
-    /// Under which name this log writes: new for every copy of it.
-    public let incarnation: UInt128
     /// What opening found and mended.
     public let recovery: RecoveryReport
 
@@ -29,6 +27,8 @@ public final class Log: Sendable {
 
     private struct State: ~Copyable {
         var lock: WriterLock?
+        /// Under which name this log writes; stays known when the lock is released.
+        var incarnation: UInt128
         var sealed: [SealedSegment]
         /// Missing between sealing a segment and creating the next.
         var live: SegmentWriter?
@@ -143,7 +143,6 @@ public final class Log: Sendable {
         self.directory = directory
         self.environment = environment
         self.recovery = report
-        self.incarnation = lock.incarnation
         self.id = header?.logID ?? environment.randomUUID()
         self.account = header.map(\.account) ?? account
         if header == nil {
@@ -154,7 +153,9 @@ public final class Log: Sendable {
         }
         let gathered = contents ?? SegmentContents(base: next)
         state = Mutex(
-            State(lock: lock, sealed: sealed, live: writer.take(), contents: gathered))
+            State(
+                lock: lock, incarnation: lock.incarnation, sealed: sealed, live: writer.take(),
+                contents: gathered))
     }
 
     private static func writer(
@@ -168,7 +169,7 @@ public final class Log: Sendable {
 
     /// The sealed last segment. Its footer need not end the file yet: a kill, or an error, may have
     /// kept the room behind it from being cut off.
-    private static func sealedLast(
+    static func sealedLast(
         _ path: String, _ footer: SegmentFooter, footerAt: Int, _ fileSystem: any FileSystem
     ) throws(LogError) -> SealedSegment {
         let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
@@ -256,6 +257,21 @@ public final class Log: Sendable {
     }
 
     // MARK: Appending
+
+    /// Under which name this log writes: new for every copy of it.
+    public var incarnation: UInt128 { state.withLock { $0.incarnation } }
+
+    /// Writes under a new name from now on; durable on return. For when somebody else is found to
+    /// write under the present one.
+    ///
+    /// - Throws: `LogError`: `io`, `closed`, `indeterminate`.
+    public func mintIncarnation() throws(LogError) {
+        try state.withLock { (state) throws(LogError) in
+            try checkUsable(state)
+            try state.lock?.mint(directory, environment)
+            state.incarnation = state.lock?.incarnation ?? state.incarnation
+        }
+    }
 
     /// The position that the next line gets.
     public var next: Position { state.withLock { $0.contents.next } }
@@ -345,6 +361,8 @@ public final class Log: Sendable {
             state.sealed.append(try SealedSegment(name, in: directory, environment.fileSystem))
         } catch { throw poison(&state, error) }
         state.contents = SegmentContents(base: state.contents.next)
+        // A frame that was read while it grew is whole only now.
+        state.cache = FrameCache()
     }
 
     private func createSegment(_ state: inout State) throws(LogError) {

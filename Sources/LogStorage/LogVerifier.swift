@@ -140,8 +140,10 @@ package struct LogVerifier {
                 case .unfinished:
                     summary.wasClosed = false
                     return SegmentName.base(name) ?? Position(1)
-                case .sealed(let footer, _, _):
-                    let segment = try SealedSegment(name, in: directory, fileSystem)
+                case .sealed(let footer, let footerAt, _):
+                    // The room behind the footer may not have been cut off yet.
+                    let segment = try Log.sealedLast(
+                        path, footer, footerAt: footerAt, fileSystem)
                     try check(segment.header, &logID, path)
                     try verify(segment, &found, &summary, line)
                     return footer.coveredThrough.next

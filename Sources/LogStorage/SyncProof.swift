@@ -53,9 +53,24 @@ struct SyncProof: Equatable {
             else { return nil }
             return "a footer"
         default:
-            guard blocksCount, block(bytes, at: offset) != nil else { return nil }
-            return "a later block"
+            guard let first = block(bytes, at: offset) else { return nil }
+            return blocksCount || isCommit(first, bytes, at: offset) ? "a later block" : nil
         }
+    }
+
+    /// Is a good block a commit of its own, with a later one behind it? Where a torn big commit may
+    /// stand, its blocks prove nothing. But all of those are full except the last, and behind the
+    /// last there is no block.
+    private static func isCommit(
+        _ found: (end: Int, dataBytes: Int), _ bytes: RawSpan, at offset: Int
+    ) -> Bool {
+        guard block(bytes, at: found.end) != nil,
+            let header = try? BlockHeader.read(bytes.integer(at: offset))
+        else { return false }
+        let data = bytes.extracting(offset + 4..<offset + 4 + found.dataBytes)
+        let plaintext =
+            header.isStored ? data.byteCount : BlockDecompressor.plaintextBytes(ofCompressed: data)
+        return plaintext.map { $0 != FormatLimit.blockPlaintextBytesMax } ?? false
     }
 
     /// The block at an offset if its checksum is right.

@@ -8,7 +8,7 @@ import LogFormat
 struct WriterLock {
     private let file: any File
     /// Under which name this log writes.
-    let incarnation: UInt128
+    private(set) var incarnation: UInt128
 
     private static let lengthMax = 128
 
@@ -30,14 +30,21 @@ struct WriterLock {
             incarnation = known
             return
         }
+        incarnation = 0
+        try mint(directory, environment)
+    }
+
+    /// Writes under a new name from now on; durable on return.
+    mutating func mint(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
         let minted = environment.randomUUID()
-        incarnation = minted
         try storage { [file] () throws(FileError) in
+            let marker = Self.marker(minted, identity: try file.identity())
             try file.truncate(to: 0)
-            try file.write(Self.marker(minted, identity: identity), at: 0)
+            try file.write(marker, at: 0)
             try file.sync()
             try environment.fileSystem.syncDirectory(directory)
         }
+        incarnation = minted
     }
 
     /// `<uuid> <inode, 20 digits>` and a newline.

@@ -18,6 +18,9 @@ public enum OfflineModel {
         .of(CourseActivated.self, action: "ACTIVATE_COURSE"),
         .of(LessonCompleted.self, action: "COMPLETE_LESSON"),
         .of(ReviewCompleted.self, action: "COMPLETE_REVIEW"),
+        // Kept on the device.
+        EventRule(type: "daybook.page.stored", action: nil) { _ in },
+        EventRule(type: "daybook.sync.settled", action: nil) { _ in },
     ])
 
     /// The views that follow from them.

@@ -25,6 +25,8 @@ public final class HTTPTransport: Transport {
         self.endpoint = endpoint
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = timeoutSeconds
+        // Silence is one thing, an answer that comes byte by byte another.
+        configuration.timeoutIntervalForResource = 4 * timeoutSeconds
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
         configuration.httpCookieStorage = nil
         configuration.urlCredentialStorage = nil
@@ -64,10 +66,21 @@ private final class Exchanges: NSObject, URLSessionDataDelegate {
         var isTooLong = false
     }
 
-    private let open = Mutex<[Int: Exchange]>([:])
+    private struct State {
+        var open: [Int: Exchange] = [:]
+        /// Tasks that ended before anybody waited for them: cancelled before they began.
+        var ended: Set<Int> = []
+    }
+
+    private let state = Mutex(State())
 
     func begin(_ task: Int, _ continuation: CheckedContinuation<TransportReply, any Error>) {
-        open.withLock { $0[task] = Exchange(continuation: continuation) }
+        let hasEnded = state.withLock { state in
+            guard state.ended.remove(task) == nil else { return true }
+            state.open[task] = Exchange(continuation: continuation)
+            return false
+        }
+        if hasEnded { continuation.resume(throwing: CancellationError()) }
     }
 
     func urlSession(
@@ -81,14 +94,14 @@ private final class Exchanges: NSObject, URLSessionDataDelegate {
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data
     ) {
-        let goesOn = open.withLock { open in
-            guard let length = open[dataTask.taskIdentifier]?.body.count,
+        let goesOn = state.withLock { state in
+            guard let length = state.open[dataTask.taskIdentifier]?.body.count,
                 length + data.count <= HTTPTransport.replyBytesMax
             else {
-                open[dataTask.taskIdentifier]?.isTooLong = true
+                state.open[dataTask.taskIdentifier]?.isTooLong = true
                 return false
             }
-            open[dataTask.taskIdentifier]?.body.append(contentsOf: data)
+            state.open[dataTask.taskIdentifier]?.body.append(contentsOf: data)
             return true
         }
         if !goesOn { dataTask.cancel() }
@@ -97,9 +110,12 @@ private final class Exchanges: NSObject, URLSessionDataDelegate {
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
     ) {
-        guard let exchange = open.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else {
-            return
+        let ended = state.withLock { state -> Exchange? in
+            let exchange = state.open.removeValue(forKey: task.taskIdentifier)
+            if exchange == nil { state.ended.insert(task.taskIdentifier) }
+            return exchange
         }
+        guard let exchange = ended else { return }
         if exchange.isTooLong {
             exchange.continuation.resume(throwing: URLError(.dataLengthExceedsMaximum))
         } else if let error {

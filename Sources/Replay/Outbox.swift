@@ -80,6 +80,9 @@ public struct Outbox: Projection {
     /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
     private var queue: Deque<OutboxEntry> = []
     private var tombstones = 0
+    /// Positions of own lines of types that nobody here knows: whoever does may ship them, so no
+    /// range of settled positions may run over them.
+    private var unknown: Deque<Position> = []
     /// The last position folded.
     public private(set) var through = Position.zero
     /// Records of this log that could not be read.
@@ -94,9 +97,11 @@ public struct Outbox: Projection {
                 ignored += 1
                 return
             }
-            if record.by == event.source { settle(record, at: event.time) }
+            if event.isOwn, record.by == event.source { settle(record, at: event.time) }
         } else if event.isOwn, let action = event.action {
             queue.append(OutboxEntry(event, action: action))
+        } else if event.isOwn, !event.isKnownType, !queue.isEmpty {
+            unknown.append(event.position)
         }
     }
 
@@ -128,6 +133,8 @@ public struct Outbox: Projection {
             queue.removeFirst()
             tombstones -= 1
         }
+        let first = queue.first?.position ?? through
+        while let position = unknown.first, position < first { unknown.removeFirst() }
         if tombstones > queue.count / 2 {
             queue.removeAll { $0.isSettled }
             tombstones = 0
@@ -153,14 +160,22 @@ public struct Outbox: Projection {
         queue[index(of: first)...].lazy.filter { !$0.isSettled }
     }
 
-    /// The positions of a settled set as ranges that touch no unsettled action. O(n) up to the
-    /// last.
+    /// The positions of a settled set as ranges that touch neither an unsettled action nor an event
+    /// of an unknown type. O(n) up to the last.
     func ranges(of positions: Set<Position>) -> [ClosedRange<UInt64>] {
         guard let first = positions.min(), let last = positions.max() else { return [] }
         var ranges: [ClosedRange<UInt64>] = []
         var open: ClosedRange<UInt64>?
+        var barriers = unknown[...]
         for entry in queue[index(of: first)...] {
             guard entry.position <= last else { break }
+            while let barrier = barriers.first, barrier < entry.position {
+                barriers.removeFirst()
+                if let range = open, range.upperBound < barrier.rawValue {
+                    ranges.append(range)
+                    open = nil
+                }
+            }
             if positions.contains(entry.position) {
                 open = (open?.lowerBound ?? entry.position.rawValue)...entry.position.rawValue
             } else if !entry.isSettled, let range = open {

@@ -60,6 +60,8 @@ public struct ReplayState: Sendable {
         public var settled: [Position: Verdict.Status] = [:]
         /// What the log must remember of events that were not settled.
         public var entries: [SyncSettled.Entry] = []
+        /// Whether another log writes under this one's name.
+        public var isForked = false
         /// Something to tell the person in charge.
         public var message: String?
     }
@@ -377,6 +379,14 @@ public struct ReplayState: Sendable {
         return park(suspect.item, "http_\(suspect.status)", "the server calls it malformed")
     }
 
+    /// Lets go of a lone refused event that nothing has confirmed: a run ends, and the next one will
+    /// find out.
+    mutating func releaseSuspect() {
+        guard let suspect else { return }
+        self.suspect = nil
+        release(suspect.item.lane)
+    }
+
     private mutating func park(_ item: Item, _ code: String, _ detail: String) -> Outcome {
         hold(item.lane)
         return Outcome(
@@ -417,7 +427,9 @@ public struct ReplayState: Sendable {
                 outcome.settled[item.position] = verdict.status
                 lanes[item.lane]?.queue.removeFirst()
                 if verdict.code == "source_fork" {
-                    outcome.message = "two logs write under one source"
+                    outcome.isForked = true
+                    outcome.message =
+                        "another log writes under this one's name; this one takes a new name"
                 }
             case .rejected:  // V2
                 stopped.insert(item.lane)
@@ -459,8 +471,8 @@ public struct ReplayState: Sendable {
         if isLast {
             hold(item.lane)
         } else {
-            let delay =
-                verdict.retryAfterSeconds.map(Self.delay) ?? Self.backoff(item.retryCount, random)
+            let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
+            let delay = wish > 0 ? wish : Self.backoff(item.retryCount, random)
             lanes[item.lane]?.queue[0].retryCount = count
             lanes[item.lane]?.hold = .until(now + delay)
             waiting.insert(Waiting(time: now + delay, lane: item.lane))

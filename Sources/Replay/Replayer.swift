@@ -7,6 +7,10 @@ import LogFormat
 import LogStorage
 import Logging
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// What a run of the replayer came to.
 public struct SyncReport: Hashable, Sendable {
     /// Events that the server has applied.
@@ -101,7 +105,7 @@ public struct Replayer: Sendable {
                         continue
                     }
                 }
-                let outcome = try await exchange(items, token, &state)
+                let outcome = try await exchange(items, token, end, &state)
                 try await record(outcome, &report)
                 report.pending = state.count
                 progress?(report)
@@ -122,10 +126,12 @@ public struct Replayer: Sendable {
                 guard try await wait(ReplayState.backoffMax, end, beyond: nil) else { break loop }
                 state.resume()
             case .idle:
-                try await record(state.confirmSuspect(), &report)
+                let outcome = state.confirmSuspect()
+                if !outcome.entries.isEmpty { try await record(outcome, &report) }
                 guard case .never = end, await commitsIterator.next() != nil else { break loop }
             }
         }
+        state.releaseSuspect()
         report.pending = state.count
         report.held = state.heldCount
         try await store.flush()
@@ -158,14 +164,14 @@ public struct Replayer: Sendable {
     }
 
     private func exchange(
-        _ items: [ReplayState.Item], _ token: String?, _ state: inout ReplayState
+        _ items: [ReplayState.Item], _ token: String?, _ end: End, _ state: inout ReplayState
     ) async throws -> ReplayState.Outcome {
         let batch = try await store.jsonArray(of: items.map(\.position))
         let answer: ReplayState.Answer
         var date: Int64?
         let sent = await store.deviceNow
         do {
-            let reply = try await transport.send(batch, token: token)
+            let reply = try await send(batch, token, end)
             date = reply.date
             answer = .reply(reply)
         } catch {
@@ -184,10 +190,30 @@ public struct Replayer: Sendable {
         return outcome
     }
 
+    /// Sends a batch; where the run ends at a time, no longer than until then.
+    private func send(
+        _ batch: [UInt8], _ token: String?, _ end: End
+    ) async throws -> TransportReply {
+        guard case .at(let time) = end else {
+            return try await transport.send(batch, token: token)
+        }
+        let rest = max(0, time.milliseconds - (await store.deviceNow))
+        return try await withThrowingTaskGroup(of: TransportReply.self) { group in
+            group.addTask { try await transport.send(batch, token: token) }
+            group.addTask {
+                try await Task.sleep(for: .milliseconds(rest))
+                throw URLError(.timedOut)
+            }
+            defer { group.cancelAll() }
+            guard let reply = try await group.next() else { throw URLError(.unknown) }
+            return reply
+        }
+    }
+
     private func record(
         _ outcome: ReplayState.Outcome, _ report: inout SyncReport
     ) async throws {
-        if let message = outcome.message { report.message = message }
+        report.message = outcome.message
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
         let applied = outcome.settled.filter { $0.value == .applied }.map(\.key)
@@ -200,8 +226,8 @@ public struct Replayer: Sendable {
         report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
         guard !settled.isEmpty else { return }
-        if !outcome.settled.isEmpty { report.message = nil }
         try await store.append(settled, durability: .relaxed)
+        if outcome.isForked { try await store.mintIncarnation() }
     }
 
     private static func words(_ error: any Error) -> String {

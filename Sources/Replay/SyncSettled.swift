@@ -72,9 +72,23 @@ public struct SyncSettled: EventPayload, Hashable {
             var count = 0
             if case .number(let number)? = entry["retryCount"] { count = number.integerValue ?? 0 }
             return Entry(
-                position: UInt64(position), id: id, outcome: outcome, retryCount: max(0, count),
+                position: UInt64(position), id: id, outcome: outcome,
+                retryCount: min(max(0, count), ReplayState.retriesMax),
                 code: entry["code"]?.stringValue, detail: entry["detail"]?.stringValue)
         }
+    }
+
+    /// The beginning of a text, at most so many bytes as JSON.
+    private static func cut(_ text: String, _ bytesMax: Int) -> String {
+        var result = ""
+        var bytes = 0
+        for scalar in text.unicodeScalars {
+            // A control character takes six bytes.
+            bytes += scalar.value < 0x20 ? 6 : UTF8.width(scalar) + 1
+            guard bytes <= bytesMax else { return result + "…" }
+            result.unicodeScalars.append(scalar)
+        }
+        return result
     }
 
     private static func ranges(_ value: JSONValue?) throws -> [ClosedRange<UInt64>] {
@@ -108,8 +122,9 @@ public struct SyncSettled: EventPayload, Hashable {
                 writer.add("id", entry.id.text)
                 writer.add("outcome", entry.outcome.rawValue)
                 writer.add("retryCount", entry.retryCount)
-                if let code = entry.code { writer.add("code", code) }
-                if let detail = entry.detail { writer.add("detail", detail) }
+                // The words are the server's: what it says must not make the record too large.
+                if let code = entry.code { writer.add("code", Self.cut(code, 64)) }
+                if let detail = entry.detail { writer.add("detail", Self.cut(detail, 512)) }
                 return writer.finished()
             }
             writer.add("entries", raw: JSONObjectWriter.array(list))

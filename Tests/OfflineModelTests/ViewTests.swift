@@ -20,7 +20,8 @@ private struct History {
             time: Timestamp(milliseconds: milliseconds))
         try OfflineModel.catalogue.normalise(&draft)
         let prefix = LinePrefix(own: draft.id.integer, source: source, at: Position(sequence))
-        events.append(Event(prefix, content: draft, action: nil, lineBytes: 0))
+        events.append(
+            Event(prefix, content: draft, catalogue: OfflineModel.catalogue, lineBytes: 0))
     }
 
     static func rows(_ events: [Event]) -> [[String]] {

@@ -22,7 +22,7 @@ private struct Bench {
         let prefix = LinePrefix(own: id.integer, source: 1, at: Position(position))
         let draft = EventDraft(
             id: id, type: "t", subject: "s", lane: lane, time: Timestamp(milliseconds: 0))
-        let event = Event(prefix, content: draft, action: "ACT", lineBytes: bytes)
+        let event = Event(prefix, content: draft, catalogue: EventCatalogue(), lineBytes: bytes)
         state.add(OutboxEntry(event, action: "ACT"))
     }
 

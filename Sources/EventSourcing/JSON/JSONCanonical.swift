@@ -24,18 +24,16 @@ package enum JSONCanonical {
         switch scanner.peek(text) {
         case UInt8(ascii: "{"):
             // Of two members with one name the later counts.
-            var members: [(name: [UInt8], value: [UInt8])] = []
+            var members: [[UInt8]: [UInt8]] = [:]
             try scanner.members(text) { (scanner, range) throws(JSONError) in
                 let name = JSONObjectWriter.string(JSONText.string(text, range))
                 var value: [UInt8] = []
                 try append(&scanner, text, depth: depth + 1, to: &value)
-                members.removeAll { $0.name == name }
-                members.append((name, value))
+                members[name] = value
             }
-            members.sort { $0.name.lexicographicallyPrecedes($1.name) }
             result.append(UInt8(ascii: "{"))
-            for member in members {
-                result += member.name
+            for member in members.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+                result += member.key
                 result.append(UInt8(ascii: ":"))
                 result += member.value
                 result.append(UInt8(ascii: ","))

@@ -24,10 +24,8 @@ package struct JSONFields {
         } catch {
             throw EventError(.invalidData, "data is not a JSON object: \(error.detail)")
         }
-        for (index, member) in found.enumerated() {
-            for other in found[..<index] where text[other.name] == text[member.name] {
-                throw EventError(.invalidData, "data has two members of one name")
-            }
+        guard Set(found.map { text[$0.name] }).count == found.count else {
+            throw EventError(.invalidData, "data has two members of one name")
         }
         members = found
     }
@@ -58,6 +56,10 @@ package struct JSONFields {
     package func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
         guard !value.isEmpty else { throw EventError(.invalidData, "data.\(name) is empty") }
+        // Databases end a text at U+0000: two such ids would be one there.
+        guard !value.utf8.contains(0) else {
+            throw EventError(.invalidData, "data.\(name) contains U+0000")
+        }
         return value
     }
 

@@ -57,8 +57,7 @@ package enum LineDecoder {
             throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
         }
         return Event(
-            prefix, content: decoded.draft, action: catalogue[decoded.draft.type]?.action,
-            lineBytes: line.byteCount)
+            prefix, content: decoded.draft, catalogue: catalogue, lineBytes: line.byteCount)
     }
 
     private static func checkUTF8(_ line: RawSpan) throws(JSONError) {

@@ -36,7 +36,7 @@ public actor EventStore {
     /// What opening found and mended.
     public nonisolated let recovery: RecoveryReport
     /// The name under which this log writes: the `source` of its events is `urn:uuid:` and this.
-    public nonisolated let incarnation: UUID
+    public nonisolated var incarnation: UUID { UUID(integer: log.incarnation) }
     /// The account the log belongs to, if any.
     public nonisolated var account: String? { log.account }
     /// The known event types.
@@ -114,7 +114,6 @@ public actor EventStore {
         self.floor = floor
         self.environment = environment
         recovery = log.recovery
-        incarnation = UUID(integer: log.incarnation)
     }
 
     // MARK: Reading
@@ -281,6 +280,9 @@ public actor EventStore {
         if let failure { throw failure }
     }
 
+    /// Writes under a new name from now on: somebody else writes under the present one.
+    package func mintIncarnation() throws { try log.mintIncarnation() }
+
     /// Corrects the clock by what a server's replies tell.
     package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
 
@@ -304,7 +306,7 @@ public actor EventStore {
         }
         var earlier: [UUID: EventDraft] = [:]
         return try drafts.map { draft in
-            var draft = draft
+            var draft = draft.inLineForm
             try catalogue.normalise(&draft)
             if let known = try known(draft) { return .known(known) }
             if let twin = earlier[draft.id] {
@@ -387,6 +389,7 @@ public actor EventStore {
         var batch = Batch()
         var next = Position(log.next.rawValue + UInt64(pending.events.count))
         var floor = floor
+        let source = log.incarnation
         for item in prepared {
             switch item {
             case .known(let appended): batch.results.append(appended)
@@ -399,14 +402,13 @@ public actor EventStore {
                 let time = draft.time ?? floor.time(now: now)
                 draft.time = time
                 floor.add(time)
-                let prefix = LinePrefix(
-                    own: draft.id.integer, source: log.incarnation, at: next)
+                let prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
                 let start = batch.lines.count
                 LineEncoder.append(draft, prefix, to: &batch.lines)
-                try check(draft, lineBytes: batch.lines.count - start - 1)
+                try check(draft, batch.lines.span.bytes.extracting(start..<batch.lines.count - 1))
                 batch.events.append(
                     Event(
-                        prefix, content: draft, action: catalogue[draft.type]?.action,
+                        prefix, content: draft, catalogue: catalogue,
                         lineBytes: batch.lines.count - start - 1))
                 batch.positions[draft.id] = next
                 batch.results.append(Appended(id: draft.id, position: next, isNew: true))
@@ -422,14 +424,20 @@ public actor EventStore {
         return batch
     }
 
-    private func check(_ draft: EventDraft, lineBytes: Int) throws(EventError) {
+    /// What is written is read first: a line that would not come back as this event must never be
+    /// acknowledged.
+    private func check(_ draft: EventDraft, _ line: RawSpan) throws(EventError) {
         let isShipped = catalogue[draft.type]?.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
-        guard lineBytes <= most else {
+        guard line.byteCount <= most else {
             throw EventError(
                 .tooLarge,
-                "\(draft.type) has \(lineBytes) bytes as a line; at most \(most) fit"
+                "\(draft.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
                     + (isShipped ? " for a type that is shipped" : ""))
+        }
+        guard try LineDecoder.decode(line).draft == draft else {
+            throw EventError(
+                .badAttribute, "the event would not be read back as it was given")
         }
     }
 

@@ -36,7 +36,8 @@ public struct POSIXFileSystem: FileSystem {
     public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         let flags: Int32 =
             switch mode {
-            case .read: O_RDONLY
+            // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+            case .read: O_RDONLY | O_NONBLOCK
             case .readWrite: O_RDWR
             case .createNew: O_RDWR | O_CREAT | O_EXCL
             case .createIfMissing: O_RDWR | O_CREAT

@@ -92,27 +92,33 @@ struct Import: AsyncParsableCommand {
                 guard let line = try source.next() else { break }
                 lineBytes = line.count
                 draft = try Self.draft(line)
-            } catch let error as EventError {
-                try await append(&drafts, &numbers, store, &result)
+            } catch {
+                // What came before is in, whatever is wrong with what comes now.
+                try await append(drafts, numbers, store, &result)
+                guard let error = error as? EventError else { throw error }
                 throw Self.stop(source.number, error)
             }
             guard let draft else { continue }
             // A line grows by what the log adds to it.
             let size = lineBytes + Self.inferredBytes
             if bytes + size > FormatLimit.commitPlaintextBytesMax {
-                try await append(&drafts, &numbers, store, &result)
+                try await append(drafts, numbers, store, &result)
+                drafts = []
+                numbers = []
                 bytes = 0
             }
             drafts.append(draft)
             numbers.append(source.number)
             bytes += size
             if drafts.count == batch {
-                try await append(&drafts, &numbers, store, &result)
+                try await append(drafts, numbers, store, &result)
+                drafts = []
+                numbers = []
                 bytes = 0
                 progress.update(result.appended + result.skipped)
             }
         }
-        try await append(&drafts, &numbers, store, &result)
+        try await append(drafts, numbers, store, &result)
     }
 
     /// The event of a line; nil for an empty one.
@@ -128,27 +134,21 @@ struct Import: AsyncParsableCommand {
         return Exit.badData
     }
 
+    /// Appends events in one commit if they are all accepted and fit; else finds the one that is
+    /// refused, and lets those before it in.
     private func append(
-        _ drafts: inout [EventDraft], _ numbers: inout [Int], _ store: EventStore,
-        _ result: inout Result
+        _ drafts: [EventDraft], _ numbers: [Int], _ store: EventStore, _ result: inout Result
     ) async throws {
         guard !drafts.isEmpty else { return }
-        defer {
-            drafts = []
-            numbers = []
-        }
         do {
             count(try await store.append(drafts), &result)
         } catch let error as EventError {
-            // One of them was refused, and so all were: find it, and let those before it in.
-            for (draft, number) in zip(drafts, numbers) {
-                do {
-                    count(try await store.append([draft]), &result)
-                } catch let error as EventError {
-                    throw Self.stop(number, error)
-                }
-            }
-            throw error
+            guard drafts.count > 1 else { throw Self.stop(numbers[0], error) }
+            let middle = drafts.count / 2
+            try await append(
+                Array(drafts[..<middle]), Array(numbers[..<middle]), store, &result)
+            try await append(
+                Array(drafts[middle...]), Array(numbers[middle...]), store, &result)
         }
     }
 

@@ -51,6 +51,9 @@ struct Inspect: AsyncParsableCommand {
             throw ValidationError("--id takes a UUID.")
         }
         if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 on.") }
+        if follow, unsynced {
+            throw ValidationError("--unsynced is a state of now; it does not go with --follow.")
+        }
         if follow, output.output == .json || output.output == .table {
             throw ValidationError("--follow never ends: use --output ndjson.")
         }
@@ -80,19 +83,12 @@ struct Inspect: AsyncParsableCommand {
         var next = Position(max(1, from ?? 1))
         var count = 0
         while true {
-            let outcome = try reader.forEachLine(from: next) { prefix, line in
-                if let to, prefix.position.rawValue > to { return false }
-                if let limit, count >= limit { return false }
-                next = prefix.position.next
-                if let target, prefix.id != target { return true }
-                if let wanted, !wanted.contains(prefix.position) { return true }
-                let event = try LogReader.event(
-                    line, OfflineModel.catalogue, directory: directory)
-                if let type, event.type != type { return true }
-                if let subject, event.subject != subject { return true }
-                count += 1
-                writer.write(row(event, line))
-                return limit.map { count < $0 } ?? true
+            let outcome: LogReader.Outcome
+            do {
+                outcome = try read(reader, &next, &count, target, wanted, &writer)
+            } catch {
+                writer.finish()
+                throw error
             }
             if !follow, let tail = outcome.tornTail { Message.note(Self.words(tail)) }
             let isDone =
@@ -102,6 +98,26 @@ struct Inspect: AsyncParsableCommand {
             try await Task.sleep(for: Self.followPause)
         }
         writer.finish()
+    }
+
+    /// Writes the wanted events from a position on.
+    private func read(
+        _ reader: LogReader, _ next: inout Position, _ count: inout Int, _ target: UInt128?,
+        _ wanted: Set<Position>?, _ writer: inout RowWriter
+    ) throws -> LogReader.Outcome {
+        try reader.forEachLine(from: next) { prefix, line in
+            if let to, prefix.position.rawValue > to { return false }
+            if let limit, count >= limit { return false }
+            next = prefix.position.next
+            if let target, prefix.id != target { return true }
+            if let wanted, !wanted.contains(prefix.position) { return true }
+            let event = try LogReader.event(line, OfflineModel.catalogue, directory: directory)
+            if let type, event.type != type { return true }
+            if let subject, event.subject != subject { return true }
+            count += 1
+            writer.write(row(event, line))
+            return limit.map { count < $0 } ?? true
+        }
     }
 
     private func row(_ event: Event, _ line: RawSpan) -> ViewRow {

@@ -16,6 +16,8 @@ enum Exit {
 
     /// Runs a command's work; an error is said on stderr and becomes the exit code.
     static func mapping(_ body: () async throws -> Void) async throws {
+        // What was found before an error is worth as much as without it.
+        defer { Stdout.flush() }
         do {
             try await body()
         } catch let error as ExitCode {
