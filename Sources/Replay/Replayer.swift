@@ -166,7 +166,7 @@ public struct Replayer: Sendable {
         let sent = await store.deviceNow
         do {
             let reply = try await transport.send(batch, token: token)
-            date = reply.date
+            if reply.status == 200 { date = reply.date }
             answer = .reply(reply)
         } catch {
             answer = .failure(Self.words(error))
