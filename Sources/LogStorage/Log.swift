@@ -83,6 +83,8 @@ public final class Log: Sendable {
         var unfinished: String?
         if let name = names.last {
             let path = directory + "/" + name
+            try RewriteJournal.read(in: directory, fileSystem)?
+                .apply(to: name, in: directory, fileSystem)
             let file = try storage { () throws(FileError) in try fileSystem.open(path, .readWrite) }
             last = try recovery.judge(name, file: file)
             if case .unfinished = last {
@@ -137,6 +139,7 @@ public final class Log: Sendable {
             writer = Self.writer(mended.live, directory, hasCloseMark: false)
         }
 
+        try RewriteJournal.remove(from: directory, fileSystem)
         self.directory = directory
         self.environment = environment
         self.recovery = report
@@ -187,13 +190,16 @@ public final class Log: Sendable {
         _ fileSystem: any FileSystem
     ) throws(LogError) {
         let path = directory + "/" + name
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .readWrite) }
+        let bytes = try storage { () throws(FileError) in
+            try file.read(at: footerAt, count: end - footerAt)
+        }
+        guard let base = SegmentName.base(name) else { return }
+        try RewriteJournal.rewrite(
+            bytes, then: [], at: footerAt, of: file, segment: base, in: directory, fileSystem)
         try storage { () throws(FileError) in
-            let file = try fileSystem.open(path, .readWrite)
-            let bytes = try file.read(at: footerAt, count: end - footerAt)
-            try file.write(bytes, at: footerAt)
             try file.truncate(to: end)
             try file.sync()
-            try fileSystem.syncDirectory(directory)
         }
     }
 

@@ -7,8 +7,9 @@ package enum LogDirectory {
     package static let lock = "lock"
     package static let checkpoints = "checkpoints"
     package static let quarantine = "quarantine"
+    package static let rewriteJournal = "rewrite"
 
-    private static let known: Set<String> = [lock, checkpoints, quarantine]
+    private static let known: Set<String> = [lock, checkpoints, quarantine, rewriteJournal]
 
     /// The names of a log's segments, in order.
     ///

@@ -105,7 +105,7 @@ package struct LogReader: Sendable {
     ) throws {
         let path = directory + "/" + name
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
-        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+        let file = try Recovery.openToRead(name, in: directory, fileSystem)
         var stopped = false
         var delivered = Position.zero
         var attempt = 1

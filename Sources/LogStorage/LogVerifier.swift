@@ -120,7 +120,7 @@ package struct LogVerifier {
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
         var attempt = 1
         while true {
-            let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+            let file = try Recovery.openToRead(name, in: directory, fileSystem)
             var lines: [Finding] = []
             var events = 0
             var bytes = 0

@@ -75,6 +75,17 @@ package struct Recovery {
 
     // MARK: Judging
 
+    /// The last segment as a reader sees it: with what a cut recovery left half written completed.
+    static func openToRead(
+        _ name: String, in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> any File {
+        let file = try storage { () throws(FileError) in
+            try fileSystem.open(directory + "/" + name, .read)
+        }
+        return try RewriteJournal.read(in: directory, fileSystem)?.overlaid(on: file, name: name)
+            ?? file
+    }
+
     /// Reads the last segment and says what it is. Changes nothing.
     ///
     /// - Throws: `corrupt` (R6) where synced bytes are damaged, and what the header says.
@@ -305,7 +316,7 @@ package struct Recovery {
 
     /// Puts a segment that can be appended to in order and syncs it, so that what follows stands on
     /// ground that is known to be on the medium. A failed sync may have left pages that only look
-    /// clean; therefore the last commit is written again with the same bytes.
+    /// clean; therefore the last commit is written again with the same bytes, a copy of it first.
     package func mend(
         _ live: LiveSegment, tornTail: TornTail?
     ) throws(LogError) -> (live: LiveSegment, tornTail: TornTail?) {
@@ -322,19 +333,17 @@ package struct Recovery {
         }
         // A tail without end mark or trailer gets both; a sound one is written as it was.
         let start = live.lastCommit == live.dataEnd ? 0 : live.lastCommit
-        var bytes = try storage { () throws(FileError) in
+        let bytes = try storage { () throws(FileError) in
             try live.file.read(at: start, count: live.dataEnd - start)
         }
-        if live.openFrame != nil { bytes.append(littleEndian: UInt32(0)) }
-        let end = start + bytes.count + SkippableFrame.prefixBytes
+        var closing: [UInt8] = []
+        if live.openFrame != nil { closing.append(littleEndian: UInt32(0)) }
+        let end = live.dataEnd + closing.count + SkippableFrame.prefixBytes
         let size = max(tornTail == nil ? live.fileBytes : 0, end)
-        SkippableFrame.trailer.appendPrefix(contentBytes: size - end, to: &bytes)
-        let written = bytes
-        try storage { () throws(FileError) in
-            try live.file.write(written, at: start)
-            try live.file.sync()
-            try fileSystem.syncDirectory(directory)
-        }
+        SkippableFrame.trailer.appendPrefix(contentBytes: size - end, to: &closing)
+        try RewriteJournal.rewrite(
+            bytes, then: closing, at: start, of: live.file, segment: live.header.base,
+            in: directory, fileSystem)
         live.fileBytes = size
         return (live, report)
     }

@@ -1,0 +1,159 @@
+// Writing synced bytes again, in place, without putting them at stake. After a failed sync the page
+// cache may show what the medium never got, so recovery writes the last commit again. A power cut in
+// the middle of that write could tear it, and it may have been acknowledged: therefore a copy is
+// made durable first, as InnoDB's doublewrite buffer does. Spec/recovery.md, REC-9.
+
+import LogFormat
+
+/// A copy of bytes that are being written again.
+struct RewriteJournal {
+    /// The segment, by its first position.
+    private let segment: Position
+    private let offset: Int
+    private let bytes: [UInt8]
+
+    private static let signature = Array("DAYBOOKR".utf8)
+    /// Signature, segment, offset and length.
+    private static let prefixBytes = 32
+    private static let digestBytes = 8
+    /// The largest commit fits, and the largest footer.
+    private static let contentBytesMax = FormatLimit.footerBytesMax
+
+    // MARK: Writing again
+
+    /// Writes bytes that stand at an offset again, followed by some that need no copy, and syncs.
+    /// A power cut at any moment leaves the bytes in the file or in the journal.
+    static func rewrite(
+        _ bytes: [UInt8], then closing: [UInt8], at offset: Int, of file: any File,
+        segment: Position, in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) {
+        let journal = RewriteJournal(segment: segment, offset: offset, bytes: bytes)
+        let path = directory + "/" + LogDirectory.rewriteJournal
+        try storage { () throws(FileError) in
+            let copy = try fileSystem.open(path, .createIfMissing)
+            try copy.truncate(to: 0)
+            try copy.write(journal.encoded(), at: 0)
+            try copy.sync()
+            try fileSystem.syncDirectory(directory)
+            try file.write(bytes + closing, at: offset)
+            try file.sync()
+        }
+        try remove(from: directory, fileSystem)
+    }
+
+    private init(segment: Position, offset: Int, bytes: [UInt8]) {
+        self.segment = segment
+        self.offset = offset
+        self.bytes = bytes
+    }
+
+    private func encoded() -> [UInt8] {
+        var encoded = Self.signature
+        encoded.append(littleEndian: segment.rawValue)
+        encoded.append(littleEndian: UInt64(offset))
+        encoded.append(littleEndian: UInt64(bytes.count))
+        encoded += bytes
+        var digest = XXH64()
+        digest.update(encoded.span.bytes)
+        encoded.append(littleEndian: digest.value())
+        return encoded
+    }
+
+    // MARK: After a cut
+
+    /// The journal in a log's folder, or nil where there is no whole one.
+    static func read(
+        in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> RewriteJournal? {
+        let encoded: [UInt8]
+        do throws(FileError) {
+            let file = try fileSystem.open(directory + "/" + LogDirectory.rewriteJournal, .read)
+            encoded = try file.read(
+                at: 0, count: prefixBytes + contentBytesMax + digestBytes)
+        } catch where error.code == .notFound {
+            return nil
+        } catch { throw LogError(error) }
+        return RewriteJournal(encoded)
+    }
+
+    private init?(_ encoded: [UInt8]) {
+        let span = encoded.span.bytes
+        guard encoded.count > Self.prefixBytes + Self.digestBytes,
+            LineText.matches(span, at: 0, Self.signature),
+            span.integer(at: 24, as: UInt64.self)
+                == UInt64(encoded.count - Self.prefixBytes - Self.digestBytes),
+            span.integer(at: 16, as: UInt64.self) <= UInt64(FormatLimit.segmentBytesMax)
+        else { return nil }
+        let end = encoded.count - Self.digestBytes
+        var digest = XXH64()
+        digest.update(span.extracting(0..<end))
+        guard digest.value() == span.integer(at: end) else { return nil }
+        segment = Position(span.integer(at: 8))
+        offset = Int(span.integer(at: 16, as: UInt64.self))
+        bytes = Array(encoded[Self.prefixBytes..<end])
+    }
+
+    /// Finishes what a cut interrupted: the bytes are in the segment again on return.
+    func apply(to name: String, in directory: String, _ fileSystem: any FileSystem) throws(LogError)
+    {
+        guard SegmentName.base(name) == segment else { return }
+        try storage { () throws(FileError) in
+            let file = try fileSystem.open(directory + "/" + name, .readWrite)
+            try file.write(bytes, at: offset)
+            try file.sync()
+        }
+    }
+
+    /// A segment's file as it will be once the journal has been applied.
+    func overlaid(on file: any File, name: String) -> any File {
+        guard SegmentName.base(name) == segment else { return file }
+        return OverlaidFile(file, bytes, at: offset)
+    }
+
+    /// Removes the journal; durable on return, since it must not come back later.
+    static func remove(
+        from directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) {
+        do throws(FileError) {
+            try fileSystem.remove(directory + "/" + LogDirectory.rewriteJournal)
+        } catch where error.code == .notFound {
+            return
+        } catch { throw LogError(error) }
+        try storage { () throws(FileError) in try fileSystem.syncDirectory(directory) }
+    }
+}
+
+/// A file of which some bytes are known better. For reading only.
+private final class OverlaidFile: File {
+    private let file: any File
+    private let bytes: [UInt8]
+    private let offset: Int
+
+    init(_ file: any File, _ bytes: [UInt8], at offset: Int) {
+        self.file = file
+        self.bytes = bytes
+        self.offset = offset
+    }
+
+    func size() throws(FileError) -> Int { try file.size() }
+    func identity() throws(FileError) -> UInt64 { try file.identity() }
+
+    func read(at start: Int, count: Int) throws(FileError) -> [UInt8] {
+        var result = try file.read(at: start, count: count)
+        let common = (start..<start + result.count).clamped(to: offset..<offset + bytes.count)
+        guard !common.isEmpty else { return result }
+        result.replaceSubrange(
+            common.lowerBound - start..<common.upperBound - start,
+            with: bytes[common.lowerBound - offset..<common.upperBound - offset])
+        return result
+    }
+
+    private func refusal(_ operation: String) -> FileError {
+        FileError(.io, operation: operation, path: "", reason: "it was opened to be read")
+    }
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) { throw refusal("write") }
+    func allocate(size: Int) throws(FileError) { throw refusal("grow") }
+    func truncate(to size: Int) throws(FileError) { throw refusal("truncate") }
+    func sync() throws(FileError) { throw refusal("sync") }
+    func lock() throws(FileError) -> Bool { throw refusal("lock") }
+}

@@ -1,0 +1,172 @@
+// The power fails anywhere: in an append, a roll, a close, and in the recovery from the failure
+// before. What was acknowledged is there, commits are whole, and work goes on.
+
+import DaybookTestKit
+import LogFormat
+import LogStorage
+import Testing
+
+/// What a workload does to a log.
+private enum Step: CustomStringConvertible {
+    case append([Int])
+    case roll
+    case reopen
+
+    var description: String {
+        switch self {
+        case .append(let paddings): "append \(paddings)"
+        case .roll: "roll"
+        case .reopen: "reopen"
+        }
+    }
+}
+
+/// A log on a machine whose power can be cut.
+private struct Machine {
+    var files = SimulatedFileSystem()
+    /// Lines of appends that returned.
+    var acknowledged = 0
+    /// Lines of an append that did not return.
+    var inFlight = 0
+
+    func open() throws -> Log {
+        try Log(at: TestLog.path, environment: TestLog.environment(files))
+    }
+
+    /// Does as many steps as the power lasts for.
+    mutating func run(_ steps: [Step]) {
+        guard var log = try? open() else { return }
+        for step in steps {
+            do {
+                switch step {
+                case .append(let paddings):
+                    inFlight = paddings.count
+                    let first = UInt64(acknowledged + 1)
+                    var lines: [UInt8] = []
+                    for (index, padding) in paddings.enumerated() {
+                        lines += TestLog.line(first + UInt64(index), padding: padding) + [0x0A]
+                    }
+                    try log.append(lines)
+                    acknowledged += inFlight
+                    inFlight = 0
+                case .roll: try log.roll()
+                case .reopen:
+                    try log.close()
+                    log = try open()
+                }
+            } catch { return }
+        }
+        try? log.close()
+    }
+
+    /// The lines that a reader finds.
+    func lines() throws -> [[UInt8]] {
+        var lines: [[UInt8]] = []
+        try LogReader(TestLog.path, fileSystem: files).forEachLine { _, line in
+            lines.append(line.array)
+            return true
+        }
+        return lines
+    }
+
+    /// Are the lines what was acknowledged, and of the append under way all or nothing?
+    func check(_ lines: [[UInt8]]) throws {
+        try #require(
+            lines.count == acknowledged || lines.count == acknowledged + inFlight,
+            "\(lines.count) lines, \(acknowledged) acknowledged, \(inFlight) under way")
+        for (index, line) in lines.enumerated() where index < acknowledged {
+            try #require(line.starts(with: TestLog.line(UInt64(index + 1)).prefix(200)))
+        }
+    }
+}
+
+@Suite struct PowerCutTests {
+    private static func steps(_ choices: inout Choices) -> [Step] {
+        choices.array(1...6) { choices in
+            switch choices.int(in: 0...9) {
+            case 8: .roll
+            case 9: .reopen
+            default:
+                .append(
+                    choices.array(1...3) { choices in
+                        choices.int(
+                            in: 0...choices.element(of: [40, 700, 5_000, 30_000, 70_000, 200_000]))
+                    })
+            }
+        }
+    }
+
+    private func explore(_ runs: Int) throws {
+        try Property.check("acknowledged lines survive power cuts", runs: runs) { choices in
+            let steps = Self.steps(&choices)
+            choices.note("\(steps)")
+            var rehearsal = Machine()
+            rehearsal.run(steps)
+            try #require(rehearsal.inFlight == 0)
+
+            var machine = Machine()
+            let cut = choices.int(in: 0...rehearsal.files.operations)
+            machine.files.cutPower(at: cut)
+            machine.run(steps)
+            choices.note("cut at operation \(cut), behind \(machine.files.trace.suffix(3))")
+            // The recovery may be cut as well, and the recovery from that.
+            for depth in 1...3 {
+                machine.files =
+                    choices.bool(oneIn: 4)
+                    ? machine.files.afterKill() : machine.files.afterPowerCut(&choices)
+                guard depth < 3, choices.bool() else { break }
+                let again = choices.int(in: 0...12)
+                machine.files.cutPower(at: again)
+                choices.note("recovery \(depth) cut at operation \(again)")
+                if let log = try? machine.open() { try? log.close() }
+            }
+            // A log whose creation was cut may not be there at all.
+            if machine.acknowledged > 0 { try machine.check(try machine.lines()) }
+            let log = try machine.open()
+            let lines = try machine.lines()
+            try machine.check(lines)
+            let next = log.next
+            try #require(next.rawValue == UInt64(lines.count + 1))
+            try log.append(TestLog.line(next.rawValue, padding: 300) + [0x0A])
+            try log.close()
+            let summary = try LogVerifier(TestLog.path, fileSystem: machine.files).verify { _, _ in
+                nil
+            }
+            try #require(summary.findings == [])
+            try #require(summary.events == lines.count + 1)
+            try #require(summary.wasClosed && summary.tornTail == nil)
+        }
+    }
+
+    @Test func `acknowledged lines survive power cuts anywhere, recovery included`() throws {
+        try explore(TestLog.isDebug ? 400 : 20_000)
+    }
+
+    @Test func `what a log shows after a failed sync survives a power cut`() throws {
+        try Property.check("failed sync", runs: TestLog.isDebug ? 300 : 10_000) { choices in
+            let steps = Self.steps(&choices)
+            choices.note("\(steps)")
+            var rehearsal = Machine()
+            rehearsal.run(steps)
+            var machine = Machine()
+            let failing = choices.int(in: 0...rehearsal.files.operations)
+            machine.files.failSync(from: failing)
+            machine.run(steps)
+            choices.note("sync fails from operation \(failing): \(machine.files.trace.suffix(3))")
+            // The process goes; the page cache stays and looks clean.
+            machine.files = machine.files.afterKill()
+            let log = try machine.open()
+            let shown = try machine.lines()
+            try machine.check(shown)
+            let next = log.next.rawValue
+            try log.append(TestLog.line(next, padding: 300) + [0x0A])
+            // No orderly close: the power fails now.
+            machine.files = machine.files.afterPowerCut(&choices)
+            let survived = try machine.lines()
+            try #require(survived.count == shown.count + 1)
+            try #require(Array(survived.dropLast()) == shown)
+            try machine.open().close()
+            try #require(try machine.lines() == survived)
+        }
+    }
+}
