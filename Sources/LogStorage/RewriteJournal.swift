@@ -70,7 +70,7 @@ struct RewriteJournal {
             let file = try fileSystem.open(directory + "/" + LogDirectory.rewriteJournal, .read)
             encoded = try file.read(
                 at: 0, count: prefixBytes + contentBytesMax + digestBytes)
-        } catch where error.code == .notFound {
+        } catch let error where error.code == .notFound {
             return nil
         } catch { throw LogError(error) }
         return RewriteJournal(encoded)
@@ -116,7 +116,7 @@ struct RewriteJournal {
     ) throws(LogError) {
         do throws(FileError) {
             try fileSystem.remove(directory + "/" + LogDirectory.rewriteJournal)
-        } catch where error.code == .notFound {
+        } catch let error where error.code == .notFound {
             return
         } catch { throw LogError(error) }
         try storage { () throws(FileError) in try fileSystem.syncDirectory(directory) }
