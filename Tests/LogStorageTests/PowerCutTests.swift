@@ -4,6 +4,7 @@
 import DaybookTestKit
 import LogFormat
 import LogStorage
+import TestSupport
 import Testing
 
 /// What a workload does to a log.
@@ -138,11 +139,13 @@ private struct Machine {
         }
     }
 
-    @Test func `acknowledged lines survive power cuts anywhere, recovery included`() throws {
+    @Test(.verifies("REC-1", "REC-2", "REC-4", "REC-9"))
+    func `acknowledged lines survive power cuts anywhere, recovery included`() throws {
         try explore(TestLog.isDebug ? 400 : 20_000)
     }
 
-    @Test func `what a log shows after a failed sync survives a power cut`() throws {
+    @Test(.verifies("REC-4", "REC-8"))
+    func `what a log shows after a failed sync survives a power cut`() throws {
         try Property.check("failed sync", runs: TestLog.isDebug ? 300 : 10_000) { choices in
             let steps = Self.steps(&choices)
             choices.note("\(steps)")

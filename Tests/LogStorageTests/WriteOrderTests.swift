@@ -16,7 +16,7 @@ import Testing
 
         init(_ files: InMemoryFileSystem) {
             files.failing { [self] operation, path in
-                if ["write", "grow", "truncate", "sync"].contains(operation) {
+                if ["write", "grow", "truncate", "sync", "remove"].contains(operation) {
                     operations.withLock { $0.append("\(operation) \(path)") }
                 }
                 return nil
@@ -105,6 +105,63 @@ import Testing
                 "write \(Self.segment)", "grow \(Self.segment)", "sync \(Self.segment)",
                 "write \(Self.segment)", "sync \(Self.segment)",
             ])
+    }
+
+    @Test(.verifies("REC-4", "REC-9"))
+    func `the last commit is written again with a copy that is durable before and gone after`()
+        throws
+    {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0])
+        let killed = test.files.snapshot()
+        let record = Record(killed)
+        _ = try Log(at: TestLog.path, environment: TestLog.environment(killed))
+        let operations = record.take().drop { $0 != "write /log/rewrite" }
+        #expect(
+            operations.prefix(7) == [
+                "write /log/rewrite", "sync /log/rewrite", "sync /log", "write \(Self.segment)",
+                "sync \(Self.segment)", "remove /log/rewrite", "sync /log",
+            ])
+    }
+
+    @Test(.verifies("REC-9"))
+    func `a whole copy stands for the bytes in the segment, any other is removed`() throws {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0])
+        let before = try #require(test.files[Self.segment]?.lastIndex { $0 != 0 })
+        try test.append(to: log, paddings: [100])
+        let files = test.files.snapshot()
+        // What the second commit wrote begins at the end mark of the first, somewhere behind here.
+        let range = before - 40..<before + 60
+        let bytes = try #require(files[Self.segment]?[range])
+        var copy = Array("DAYBOOKR".utf8)
+        copy.append(littleEndian: UInt64(1))
+        copy.append(littleEndian: UInt64(range.lowerBound))
+        copy.append(littleEndian: UInt64(bytes.count))
+        copy += bytes
+        var digest = XXH64()
+        digest.update(copy.span.bytes)
+        copy.append(littleEndian: digest.value())
+        for at in before + 10..<before + 60 { files[Self.segment]?[at] = 0xA5 }
+
+        let whole = files.snapshot()
+        whole["/log/rewrite"] = copy
+        #expect(try TestLog.read(whole) == test.lines)
+        #expect(whole["/log/rewrite"] == copy)
+        let opened = try Log(at: TestLog.path, environment: TestLog.environment(whole))
+        #expect(opened.recovery.tornTail == nil)
+        #expect(whole["/log/rewrite"] == nil)
+        #expect(try TestLog.read(whole) == test.lines)
+
+        let torn = files.snapshot()
+        torn["/log/rewrite"] = copy.dropLast()
+        #expect(try TestLog.read(torn) == [test.lines[0]])
+        let reopened = try Log(at: TestLog.path, environment: TestLog.environment(torn))
+        #expect(reopened.recovery.tornTail != nil)
+        #expect(torn["/log/rewrite"] == nil)
+        #expect(try TestLog.read(torn) == [test.lines[0]])
     }
 
     @Test(.verifies("FRM-4"))
