@@ -82,37 +82,38 @@ let package = Package(
             path: "Tools/syncserver/HTTP",
             swiftSettings: strict),
 
-        // The tests, one target a layer.
+        // The tests, one target a layer, and what they share.
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: strict),
         .testTarget(
             name: "LogFormatTests",
-            dependencies: ["LogFormat", "DaybookTestKit"],
+            dependencies: ["LogFormat", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "LogStorageTests",
-            dependencies: ["LogStorage", "DaybookTestKit"],
+            dependencies: ["LogStorage", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "EventSourcingTests",
-            dependencies: ["EventSourcing", "DaybookTestKit"],
+            dependencies: ["EventSourcing", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "OfflineModelTests",
-            dependencies: ["OfflineModel", "Daybook", "DaybookTestKit"],
+            dependencies: ["OfflineModel", "Daybook", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ReplayTests",
-            dependencies: ["Replay", "OfflineModel", "DaybookTestKit"],
+            dependencies: ["Replay", "OfflineModel", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "OfflineModel", "SyncServerStorage", "syncserver",
+                "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",
-            dependencies: ["Daybook", "logtool", "syncserver"],
+            dependencies: ["Daybook", "TestSupport", "logtool", "syncserver"],
             exclude: ["Golden"],
             swiftSettings: strict),
     ]

@@ -8,8 +8,11 @@ package enum LogDirectory {
     package static let checkpoints = "checkpoints"
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
+    package static let newRewriteJournal = "rewrite.new"
 
-    private static let known: Set<String> = [lock, checkpoints, quarantine, rewriteJournal]
+    private static let known: Set<String> = [
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal,
+    ]
 
     /// The names of a log's segments, in order.
     ///

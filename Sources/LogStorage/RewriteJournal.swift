@@ -29,11 +29,15 @@ struct RewriteJournal {
     ) throws(LogError) {
         let journal = RewriteJournal(segment: segment, offset: offset, bytes: bytes)
         let path = directory + "/" + LogDirectory.rewriteJournal
+        let newPath = directory + "/" + LogDirectory.newRewriteJournal
         try storage { () throws(FileError) in
-            let copy = try fileSystem.open(path, .createIfMissing)
+            // A journal that is there already may be all that is whole: it is replaced, not written
+            // over.
+            let copy = try fileSystem.open(newPath, .createIfMissing)
             try copy.truncate(to: 0)
             try copy.write(journal.encoded(), at: 0)
             try copy.sync()
+            try fileSystem.rename(newPath, to: path)
             try fileSystem.syncDirectory(directory)
             try file.write(bytes + closing, at: offset)
             try file.sync()
@@ -70,7 +74,7 @@ struct RewriteJournal {
             let file = try fileSystem.open(directory + "/" + LogDirectory.rewriteJournal, .read)
             encoded = try file.read(
                 at: 0, count: prefixBytes + contentBytesMax + digestBytes)
-        } catch  where error.code == .notFound {
+        } catch let error where error.code == .notFound {
             return nil
         } catch { throw LogError(error) }
         return RewriteJournal(encoded)
@@ -97,11 +101,12 @@ struct RewriteJournal {
     func apply(to name: String, in directory: String, _ fileSystem: any FileSystem) throws(LogError)
     {
         guard SegmentName.base(name) == segment else { return }
-        try storage { () throws(FileError) in
-            let file = try fileSystem.open(directory + "/" + name, .readWrite)
-            try file.write(bytes, at: offset)
-            try file.sync()
+        let file = try storage { () throws(FileError) in
+            try fileSystem.open(directory + "/" + name, .readWrite)
         }
+        // The journal that was read may be in the page cache only: a new one first.
+        try Self.rewrite(
+            bytes, then: [], at: offset, of: file, segment: segment, in: directory, fileSystem)
     }
 
     /// A segment's file as it will be once the journal has been applied.
@@ -114,11 +119,16 @@ struct RewriteJournal {
     static func remove(
         from directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) {
-        do throws(FileError) {
-            try fileSystem.remove(directory + "/" + LogDirectory.rewriteJournal)
-        } catch  where error.code == .notFound {
-            return
-        } catch { throw LogError(error) }
+        var isChanged = false
+        for name in [LogDirectory.rewriteJournal, LogDirectory.newRewriteJournal] {
+            do throws(FileError) {
+                try fileSystem.remove(directory + "/" + name)
+                isChanged = true
+            } catch let error where error.code == .notFound {
+                continue
+            } catch { throw LogError(error) }
+        }
+        guard isChanged else { return }
         try storage { () throws(FileError) in try fileSystem.syncDirectory(directory) }
     }
 }

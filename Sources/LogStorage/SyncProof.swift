@@ -38,6 +38,12 @@ struct SyncProof: Equatable {
         let word: UInt32 = bytes.integer(at: offset)
         switch word {
         case 0: return nil
+        case _
+        where word & 0x7FFF_FFFF > UInt32(FormatLimit.blockPlaintextBytesMax)
+            && word & 0xFFFF_FF00 != FrameHeader.magic & 0xFFFF_FF00
+            && word & 0xFFFF_FF00 != SkippableFrame.footer.rawValue & 0xFFFF_FF00:
+            // Almost every offset: neither a block's size nor a magic number.
+            return nil
         case FrameHeader.magic:
             guard let header = try? FrameHeader(bytes, at: offset),
                 block(bytes, at: offset + header.encodedBytes) != nil

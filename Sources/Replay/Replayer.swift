@@ -172,7 +172,7 @@ public struct Replayer: Sendable {
         let sent = await store.deviceNow
         do {
             let reply = try await send(batch, token, end)
-            date = reply.date
+            if reply.status == 200 { date = reply.date }
             answer = .reply(reply)
         } catch {
             answer = .failure(Self.words(error))

@@ -60,7 +60,10 @@ public struct SyncSettled: EventPayload, Hashable {
         self.by = by
         applied = try Self.ranges(members["applied"])
         duplicate = try Self.ranges(members["duplicate"])
-        guard case .array(let entries)? = members["entries"] else { return }
+        guard let list = members["entries"] else { return }
+        guard case .array(let entries) = list else {
+            throw EventError(.invalidData, "data.entries is not an array")
+        }
         self.entries = try entries.map { entry in
             guard case .object(let entry) = entry,
                 case .number(let position)? = entry["position"],

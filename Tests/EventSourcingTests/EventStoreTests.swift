@@ -7,6 +7,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
+import TestSupport
 import Testing
 
 /// Counts events and sums what they carry; not independent of order on purpose: it keeps the last.
@@ -52,7 +53,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
 }
 
 @Suite struct EventStoreTests {
-    @Test func `what was appended is in the views, and still is after reopening`() async throws {
+    @Test(.verifies("EVT-2", "LINE-3"))
+    func `what was appended is in the views, and still is after reopening`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let one = try await store.append(Visited(place: "Lisbon"))
@@ -67,7 +69,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await again.close()
     }
 
-    @Test func `a known id with the same content answers with its first position`() async throws {
+    @Test(.verifies("LINE-6"))
+    func `a known id with the same content answers with its first position`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files)
         let a = draft("a")
@@ -83,7 +86,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
-    @Test func `a known id with other content is refused, and nothing of its batch is recorded`()
+    @Test(.verifies("LINE-6"))
+    func `a known id with other content is refused, and nothing of its batch is recorded`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -104,7 +108,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
-    @Test func `an event that its rule refuses is not recorded`() async throws {
+    @Test(.verifies("EVT-9")) func `an event that its rule refuses is not recorded`() async throws {
         let store = try await open(InMemoryFileSystem())
         await #expect(throws: EventError.self) {
             try await store.append([EventDraft(type: "shipped")])
@@ -113,7 +117,40 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
-    @Test func `limits hold: 256 KiB for shipped types, 1 MiB for others, 4 MiB for a batch`()
+    @Test func `what could not be read back is refused before it is recorded`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        var versionOne = draft("s")
+        versionOne.id = try #require(UUID(uuidString: "0a3e8ff8-bb52-154e-9574-3045281726ad"))
+        let deep = String(repeating: "[", count: 70) + String(repeating: "]", count: 70)
+        let refused = [
+            EventDraft(type: "t", subject: ""), EventDraft(type: "t", lane: ""),
+            EventDraft(type: "t", data: .json(Array("{oops".utf8))),
+            EventDraft(type: "t", data: .json([])),
+            EventDraft(type: "t", data: .json(Array(deep.utf8))),
+            EventDraft(type: "t", data: .base64(Array("\"%\"".utf8))),
+            EventDraft(type: "t", extensions: [.init(name: "Bad-Name", string: "x")]),
+            EventDraft(type: "t", extensions: [.init(name: "a", json: Array("1\n".utf8))]),
+            EventDraft(
+                type: "t",
+                extensions: [.init(name: "a", string: "x"), .init(name: "a", string: "y")]),
+            versionOne,
+        ]
+        for draft in refused {
+            await #expect(throws: EventError.self) { try await store.append([draft]) }
+        }
+        let pretty = EventDraft(
+            type: "t", dataContentType: "application/json",
+            data: .json(Array("{\n \"a\": 1\r\n}".utf8)))
+        try await store.append([pretty])
+        try await store.close()
+        let again = try await open(files)
+        #expect(again.view(Tally.self).count == 1)
+        try await again.close()
+    }
+
+    @Test(.verifies("EVT-3", "FRM-3", "LINE-1"))
+    func `limits hold: 256 KiB for shipped types, 1 MiB for others, 4 MiB for a batch`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -162,7 +199,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await again.close()
     }
 
-    @Test func `a full disk fails the append, keeps relaxed events waiting, and passes`()
+    @Test(.verifies("REC-8"))
+    func `a full disk fails the append, keeps relaxed events waiting, and passes`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -184,7 +222,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await again.close()
     }
 
-    @Test func `a transaction sees what was appended before and records all or nothing`()
+    @Test(.verifies("EVT-9"))
+    func `a transaction sees what was appended before and records all or nothing`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -213,7 +252,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
-    @Test func `a new event's time never steps back, and a far future in the log is ignored`()
+    @Test(.verifies("LINE-5"))
+    func `a new event's time never steps back, and a far future in the log is ignored`()
         async throws
     {
         let clock = Clock(1_000_000)

@@ -1,6 +1,7 @@
 // The JSON reader: what it takes, what it refuses, and when two values are the same.
 
 import EventSourcing
+import TestSupport
 import Testing
 
 @Suite struct JSONTests {
@@ -20,29 +21,35 @@ import Testing
     ])
     func `anything else is refused`(text: String) { #expect(parse(text) == nil) }
 
-    @Test func `nesting is followed to its limit and refused beyond`() {
+    @Test(.verifies("LINE-2")) func `nesting is followed to its limit and refused beyond`() {
         let deep = String(repeating: "[", count: 60) + String(repeating: "]", count: 60)
         #expect(parse(deep) != nil)
         let deeper = String(repeating: "[", count: 100_000)
         #expect(parse(deeper) == nil)
     }
 
-    @Test(arguments: [
-        ("1", "1.0"), ("100", "1e2"), ("0.10", "1E-1"), ("-0", "0"), ("1e0", "1"),
-        (#""\u0041""#, #""A""#), (#""\ud83d\ude00""#, "\"😀\""), (#""\/""#, "\"/\""),
-        (#"{"a":1,"b":2}"#, #"{ "b":2.0, "a":1 }"#),
-    ])
+    @Test(
+        .verifies("LINE-6"),
+        arguments: [
+            ("1", "1.0"), ("100", "1e2"), ("0.10", "1E-1"), ("-0", "0"), ("1e0", "1"),
+            (#""\u0041""#, #""A""#), (#""\ud83d\ude00""#, "\"😀\""), (#""\/""#, "\"/\""),
+            (#"{"a":1,"b":2}"#, #"{ "b":2.0, "a":1 }"#),
+        ])
     func `values that mean the same are equal`(a: String, b: String) {
         #expect(parse(a) == parse(b))
     }
 
-    @Test(arguments: [
-        ("1", "2"), ("1", "\"1\""), ("9007199254740993", "9007199254740992"), ("[1,2]", "[2,1]"),
-        ("{\"a\":null}", "{}"), ("1e400", "1e401"), ("true", "1"), ("-1", "1"),
-    ])
+    @Test(
+        .verifies("LINE-6"),
+        arguments: [
+            ("1", "2"), ("1", "\"1\""), ("9007199254740993", "9007199254740992"),
+            ("[1,2]", "[2,1]"),
+            ("{\"a\":null}", "{}"), ("1e400", "1e401"), ("true", "1"), ("-1", "1"),
+        ])
     func `values that differ are not`(a: String, b: String) { #expect(parse(a) != parse(b)) }
 
-    @Test func `whole numbers are found whatever their form, and only where they fit`() {
+    @Test(.verifies("EVT-1"))
+    func `whole numbers are found whatever their form, and only where they fit`() {
         func integer(_ text: String) -> Int? {
             if case .number(let number)? = parse(text) { number.integerValue } else { nil }
         }

@@ -4,6 +4,7 @@ import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
+import TestSupport
 import Testing
 
 private func decode(_ text: String) throws(EventError) -> EventDraft {
@@ -13,7 +14,7 @@ private func decode(_ text: String) throws(EventError) -> EventDraft {
 private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
 
 @Suite struct LineTests {
-    @Test func `members are written in the one order of the format`() throws {
+    @Test(.verifies("LINE-1")) func `members are written in the one order of the format`() throws {
         let draft = try decode(
             #"{"data":{"z":1,"a":[1.50]},"trace":"x","type":"t","extra":7,"time":"2026-02-22T10:30:14+01:00","#
                 + #""subject":"s","partitionkey":"l","datacontenttype":"application/json","id":"\#(id.uppercased())","specversion":"1.0"}"#
@@ -29,7 +30,8 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
                 + "\n")
     }
 
-    @Test func `a foreign line keeps source and sequence and loses its position on the way out`() {
+    @Test(.verifies("LINE-3"))
+    func `a foreign line keeps source and sequence and loses its position on the way out`() {
         let prefix = LinePrefix(id: 5, source: 2, sequence: 3, position: Position(40))
         var line: [UInt8] = []
         LineEncoder.append(
@@ -44,68 +46,73 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
         #expect((try? LinePrefix(out.span.bytes))?.sequence == 3)
     }
 
-    @Test func `line breaks between tokens go, everything in strings stays`() throws {
+    @Test(.verifies("LINE-1"))
+    func `line breaks between tokens go, everything in strings stays`() throws {
         let draft = try decode(
             "{\"specversion\":\"1.0\",\"id\":\"\(id)\",\"type\":\"t\",\"data\":{\r\n \"a\" : \"x\\ny\"\n}}"
         )
         #expect(draft.json == Array("{ \"a\" : \"x\\ny\"}".utf8))
     }
 
-    @Test(arguments: [
-        (#"{"#, EventError.Code.notJSON), ("[]", .notJSON), ("7", .notJSON),
-        (#"{"id":"\#(id)","type":"t"}"#, .badAttribute),
-        (#"{"specversion":"0.3","id":"\#(id)","type":"t"}"#, .badAttribute),
-        (#"{"specversion":"1.0","type":"t"}"#, .badAttribute),
-        (#"{"specversion":"1.0","id":"\#(id)"}"#, .badAttribute),
-        (#"{"specversion":"1.0","id":"\#(id)","type":""}"#, .badAttribute),
-        (#"{"specversion":"1.0","id":"\#(id)","type":5}"#, .badAttribute),
-        (#"{"specversion":"1.0","id":"nonsense","type":"t"}"#, .badAttribute),
-        (
-            #"{"specversion":"1.0","id":"0a3e8ff8-bb52-154e-9574-3045281726ad","type":"t"}"#,
-            .badAttribute
-        ),
-        (#"{"specversion":"1.0","id":"\#(id)","id":"\#(id)","type":"t"}"#, .badAttribute),
-        (#"{"specversion":"1.0","id":"\#(id)","type":"t","time":"yesterday"}"#, .badAttribute),
-        (
-            #"{"specversion":"1.0","id":"\#(id)","type":"t","time":"2026-02-30T00:00:00Z"}"#,
-            .badAttribute
-        ),
-        (#"{"specversion":"1.0","id":"\#(id)","type":"t","Upper":1}"#, .badAttribute),
-        (
-            #"{"specversion":"1.0","id":"\#(id)","type":"t","abcdefghijklmnopqrstu":1}"#,
-            .badAttribute
-        ),
-        (#"{"specversion":"1.0","id":"\#(id)","type":"t","list":[]}"#, .badAttribute),
-        (
-            #"{"specversion":"1.0","id":"\#(id)","type":"t","data":1,"data_base64":""}"#,
-            .badAttribute
-        ),
-        (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"%"}"#, .badAttribute),
-    ])
+    @Test(
+        .verifies("LINE-1", "LINE-2"),
+        arguments: [
+            (#"{"#, EventError.Code.notJSON), ("[]", .notJSON), ("7", .notJSON),
+            (#"{"id":"\#(id)","type":"t"}"#, .badAttribute),
+            (#"{"specversion":"0.3","id":"\#(id)","type":"t"}"#, .badAttribute),
+            (#"{"specversion":"1.0","type":"t"}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"\#(id)"}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"\#(id)","type":""}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"\#(id)","type":5}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"nonsense","type":"t"}"#, .badAttribute),
+            (
+                #"{"specversion":"1.0","id":"0a3e8ff8-bb52-154e-9574-3045281726ad","type":"t"}"#,
+                .badAttribute
+            ),
+            (#"{"specversion":"1.0","id":"\#(id)","id":"\#(id)","type":"t"}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","time":"yesterday"}"#, .badAttribute),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","time":"2026-02-30T00:00:00Z"}"#,
+                .badAttribute
+            ),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","Upper":1}"#, .badAttribute),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","abcdefghijklmnopqrstu":1}"#,
+                .badAttribute
+            ),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","list":[]}"#, .badAttribute),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","data":1,"data_base64":""}"#,
+                .badAttribute
+            ),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"%"}"#, .badAttribute),
+        ])
     func `a line that breaks a rule of the envelope says which`(
         text: String, code: EventError.Code
     ) {
         #expect(performing: { _ = try decode(text) }, throws: { ($0 as? EventError)?.code == code })
     }
 
-    @Test func `bytes that are not UTF-8 are refused`() {
+    @Test(.verifies("LINE-2")) func `bytes that are not UTF-8 are refused`() {
         var bytes = Array(#"{"specversion":"1.0","id":"\#(id)","type":"t","data":"x"}"#.utf8)
         bytes[bytes.count - 3] = 0xFF
         #expect(throws: EventError.self) { _ = try LineDecoder.decode(bytes.span.bytes) }
     }
 
-    @Test(arguments: [
-        ("2026-02-22T10:30:14.425Z", "2026-02-22T10:30:14.425Z"),
-        ("2026-02-22t10:30:14z", "2026-02-22T10:30:14.000Z"),
-        ("2026-02-22T10:30:14.4259999-05:30", "2026-02-22T16:00:14.425Z"),
-        ("2024-02-29T23:59:60Z", "2024-02-29T23:59:59.000Z"),
-        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
-    ])
+    @Test(
+        .verifies("LINE-5"),
+        arguments: [
+            ("2026-02-22T10:30:14.425Z", "2026-02-22T10:30:14.425Z"),
+            ("2026-02-22t10:30:14z", "2026-02-22T10:30:14.000Z"),
+            ("2026-02-22T10:30:14.4259999-05:30", "2026-02-22T16:00:14.425Z"),
+            ("2024-02-29T23:59:60Z", "2024-02-29T23:59:59.000Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+        ])
     func `times of any offset become UTC in milliseconds`(given: String, stored: String) {
         #expect(Timestamp(given)?.description == stored)
     }
 
-    @Test func `any draft survives being written and read`() throws {
+    @Test(.verifies("LINE-1")) func `any draft survives being written and read`() throws {
         try Property.check("write and read", runs: 300) { choices in
             let draft = choices.draft()
             var line: [UInt8] = []
@@ -134,7 +141,8 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
         }
     }
 
-    @Test func `content is the same whatever the order of members, and not when a value differs`()
+    @Test(.verifies("LINE-6"))
+    func `content is the same whatever the order of members, and not when a value differs`()
         throws
     {
         let base = #""specversion":"1.0","id":"\#(id)","type":"t","subject":"s""#

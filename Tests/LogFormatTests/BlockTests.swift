@@ -3,6 +3,7 @@
 
 import DaybookTestKit
 import LogFormat
+import TestSupport
 import Testing
 
 @Suite struct BlockTests {
@@ -32,7 +33,8 @@ import Testing
         }
     }
 
-    @Test func `linked blocks give back what went in, also when a frame is gone on with`() throws {
+    @Test(.verifies("BLK-3", "BLK-4"))
+    func `linked blocks give back what went in, also when a frame is gone on with`() throws {
         try Property.check("blocks", runs: 60) { choices in
             var compressor = BlockCompressor()
             var plain: [UInt8] = []
@@ -54,7 +56,8 @@ import Testing
         }
     }
 
-    @Test func `a compressor that begins again forgets the frame before`() throws {
+    @Test(.verifies("BLK-4"))
+    func `a compressor that begins again forgets the frame before`() throws {
         var compressor = BlockCompressor()
         var ignored: [UInt8] = []
         let line = TestLines.line(1, id: 42)
@@ -65,7 +68,8 @@ import Testing
         #expect(try decode(blocks, FrameHeader(contentBytes: nil)) == line)
     }
 
-    @Test func `history makes the second of two like lines small, also after going on`() throws {
+    @Test(.verifies("BLK-4"))
+    func `history makes the second of two like lines small, also after going on`() throws {
         var random = SeededRandom(seed: 1)
         let first = TestLines.line(1, id: TestLines.id(&random))
         let second = TestLines.line(2, id: TestLines.id(&random))
@@ -83,7 +87,8 @@ import Testing
         #expect(again.count <= linked + 4)
     }
 
-    @Test func `noise is stored, at eight bytes more than it has, and still is history`() throws {
+    @Test(.verifies("BLK-2"))
+    func `noise is stored, at eight bytes more than it has, and still is history`() throws {
         var choices = Choices(seed: 3)
         let noise = choices.bytes(count: 10_000)
         var blocks: [UInt8] = []
@@ -97,7 +102,9 @@ import Testing
         #expect(try decode(blocks, FrameHeader(contentBytes: nil)) == noise + noise)
     }
 
-    @Test(arguments: [1, 61_440, 61_441, 65_536, 122_880, 1_000_000, 4 * 1024 * 1024])
+    @Test(
+        .verifies("FRM-3"),
+        arguments: [1, 61_440, 61_441, 65_536, 122_880, 1_000_000, 4 * 1024 * 1024])
     func `a big commit comes back and never takes more than its bound`(count: Int) throws {
         for seed: UInt64 in [0, 5] {
             var choices = Choices(replaying: [seed])
@@ -111,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `a frame cannot give more than it declared`() throws {
+    @Test(.verifies("BLK-2", "FRM-3")) func `a frame cannot give more than it declared`() throws {
         var blocks: [UInt8] = []
         var compressor = BlockCompressor()
         compressor.append(block: [UInt8](repeating: 1, count: 100).span.bytes, to: &blocks)
@@ -122,7 +129,8 @@ import Testing
 
     /// The checksum covers the data only, as the LZ4 frame format has it. A flipped "stored" bit
     /// makes other bytes of the same data, and those do not begin as a line must.
-    @Test func `no bit of a block can change unnoticed, and nothing traps`() throws {
+    @Test(.verifies("BLK-1"))
+    func `no bit of a block can change unnoticed, and nothing traps`() throws {
         var blocks: [UInt8] = []
         var compressor = BlockCompressor()
         let line = TestLines.line(1, id: 42)
@@ -144,7 +152,8 @@ import Testing
         }
     }
 
-    @Test func `blocks with a right checksum and random content never trap`() throws {
+    @Test(.verifies("BLK-2", "BLK-3"))
+    func `blocks with a right checksum and random content never trap`() throws {
         try Property.check("hostile blocks", runs: 2_000) { choices in
             let data = choices.bytes(count: choices.int(in: 1...200))
             var bytes: [UInt8] = []

@@ -1,6 +1,7 @@
 // The bytes of a frame header, as the LZ4 frame format fixes them.
 
 import LogFormat
+import TestSupport
 import Testing
 
 @Suite struct FrameHeaderTests {
@@ -10,19 +11,21 @@ import Testing
         return bytes
     }
 
-    @Test func `a running frame begins with these seven bytes`() {
+    @Test(.verifies("FRM-1")) func `a running frame begins with these seven bytes`() {
         // Magic; version 01, linked, block checksums; 64 KB; second byte of XXH32 of the two.
         #expect(bytes(nil) == [0x04, 0x22, 0x4D, 0x18, 0x50, 0x40, 0xC0])
     }
 
-    @Test func `a big commit declares its size in fifteen bytes`() {
+    @Test(.verifies("FRM-1", "FRM-3")) func `a big commit declares its size in fifteen bytes`() {
         #expect(
             bytes(0x012345) == [
                 0x04, 0x22, 0x4D, 0x18, 0x58, 0x40, 0x45, 0x23, 0x01, 0, 0, 0, 0, 0, 0x15,
             ])
     }
 
-    @Test(arguments: [nil, 1, 61_441, FormatLimit.commitPlaintextBytesMax] as [Int?])
+    @Test(
+        .verifies("FRM-1"),
+        arguments: [nil, 1, 61_441, FormatLimit.commitPlaintextBytesMax] as [Int?])
     func `a header comes back, and every flipped bit is refused`(contentBytes: Int?) throws {
         let good = bytes(contentBytes)
         #expect(try FrameHeader(good.span.bytes, at: 0).contentBytes == contentBytes)
@@ -41,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `a size of none or of more than a commit is refused`() {
+    @Test(.verifies("FRM-3")) func `a size of none or of more than a commit is refused`() {
         for size in [0, FormatLimit.commitPlaintextBytesMax + 1, Int.max] {
             #expect(throws: FormatError.self) {
                 try FrameHeader(bytes(size).span.bytes, at: 0)
@@ -49,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `block headers hold sizes from one to a full block`() throws {
+    @Test(.verifies("BLK-1")) func `block headers hold sizes from one to a full block`() throws {
         #expect(try BlockHeader.read(0) == nil)
         for size in [1, 2, 61_440] {
             for isStored in [false, true] {

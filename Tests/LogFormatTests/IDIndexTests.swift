@@ -2,9 +2,10 @@
 
 import DaybookTestKit
 import LogFormat
+import TestSupport
 import Testing
 
-@Suite struct IDIndexTests {
+@Suite(.verifies("SEG-6")) struct IDIndexTests {
     private func entries(_ ids: [UInt128], frames: Int, seed: UInt32) -> [IDIndexEntry] {
         ids.enumerated().map {
             IDIndexEntry(hash: IDIndex.hash($1, seed: seed), frame: $0 * frames / ids.count)

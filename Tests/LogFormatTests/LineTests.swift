@@ -3,10 +3,12 @@
 import DaybookTestKit
 import Foundation
 import LogFormat
+import TestSupport
 import Testing
 
 @Suite struct LineTests {
-    @Test func `a prefix comes back as it was, own or foreign`() throws {
+    @Test(.verifies("LINE-2", "LINE-3"))
+    func `a prefix comes back as it was, own or foreign`() throws {
         try Property.check("prefix", runs: 500) { choices in
             let id = UInt128(choices.bits()) << 64 | UInt128(choices.bits())
             let source = UInt128(choices.bits()) << 64 | UInt128(choices.bits())
@@ -30,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `the prefix of a line has these bytes`() {
+    @Test(.verifies("LINE-2")) func `the prefix of a line has these bytes`() {
         var line: [UInt8] = []
         let prefix = LinePrefix(
             id: 0x0123_4567_89AB_CDEF_0123_4567_89AB_CDEF, source: 1, sequence: 2,
@@ -43,11 +45,13 @@ import Testing
                 + #""sequence":"00000000000000000002","position":"00000000000000000013","type":""#)
     }
 
-    @Test(arguments: [
-        ("\"1.0\"", "\"1.1\""), ("abcdef", "ABCDEF"), ("urn:uuid", "urn:uuie"),
-        ("00000000000000000002", "00000000000000000x02"), ("\"type\"", "\"kind\""),
-        ("00000000000000000002", "99999999999999999999"), ("{\"spec", " {\"spec"),
-    ])
+    @Test(
+        .verifies("LINE-2"),
+        arguments: [
+            ("\"1.0\"", "\"1.1\""), ("abcdef", "ABCDEF"), ("urn:uuid", "urn:uuie"),
+            ("00000000000000000002", "00000000000000000x02"), ("\"type\"", "\"kind\""),
+            ("00000000000000000002", "99999999999999999999"), ("{\"spec", " {\"spec"),
+        ])
     func `a line that begins otherwise is refused`(what: String, with: String) {
         var line: [UInt8] = []
         let prefix = LinePrefix(
@@ -61,7 +65,8 @@ import Testing
         #expect(error?.code == .badLine)
     }
 
-    @Test func `the time of a line is the envelope's, whatever strings and data hold`() {
+    @Test(.verifies("LINE-2"))
+    func `the time of a line is the envelope's, whatever strings and data hold`() {
         let text =
             #"{"specversion":"1.0","id":"01234567-89ab-cdef-0123-456789abcdef","#
             + #""subject":"\",\"time\":\"1999-01-01T00:00:00.000Z","#
@@ -71,7 +76,7 @@ import Testing
         #expect(LinePrefix.time(of: Array("{}".utf8).span.bytes) == nil)
     }
 
-    @Test func `a time reads and writes as Foundation says`() throws {
+    @Test(.verifies("LINE-1")) func `a time reads and writes as Foundation says`() throws {
         let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         try Property.check("time", runs: 3_000) { choices in
             // From the year 1 to 9999; Foundation's calendar is Julian before 1582.
@@ -102,12 +107,14 @@ import Testing
         #expect(Calendar.day(year: 2200, month: 1, day: 1) == day)
     }
 
-    @Test(arguments: [
-        "2026-02-29T10:30:14.425Z", "2026-13-01T10:30:14.425Z", "2026-00-01T10:30:14.425Z",
-        "2026-01-00T10:30:14.425Z", "2026-01-01T24:00:00.000Z", "2026-01-01T23:60:00.000Z",
-        "2026-01-01T23:59:60.000Z", "2026-01-01 23:59:59.000Z", "2026-01-01T23:59:59.000",
-        "2026-01-01T23:59:59.000z", "1900-02-29T00:00:00.000Z", "+026-01-01T23:59:59.000Z",
-    ])
+    @Test(
+        .verifies("LINE-1"),
+        arguments: [
+            "2026-02-29T10:30:14.425Z", "2026-13-01T10:30:14.425Z", "2026-00-01T10:30:14.425Z",
+            "2026-01-00T10:30:14.425Z", "2026-01-01T24:00:00.000Z", "2026-01-01T23:60:00.000Z",
+            "2026-01-01T23:59:60.000Z", "2026-01-01 23:59:59.000Z", "2026-01-01T23:59:59.000",
+            "2026-01-01T23:59:59.000z", "1900-02-29T00:00:00.000Z", "+026-01-01T23:59:59.000Z",
+        ])
     func `a time that does not exist is refused`(text: String) {
         #expect(LineText.time(Array(text.utf8).span.bytes, at: 0) == nil)
     }

@@ -3,6 +3,7 @@
 
 import DaybookTestKit
 import LogFormat
+import TestSupport
 import Testing
 
 @Suite struct SegmentFrameTests {
@@ -16,7 +17,7 @@ import Testing
 
     // MARK: Header
 
-    @Test func `a header comes back as it was`() throws {
+    @Test(.verifies("SEG-2")) func `a header comes back as it was`() throws {
         try Property.check("header", runs: 200) { choices in
             let letters = choices.array(0...FormatLimit.accountBytesMax) {
                 $0.int(in: 97...122)
@@ -37,13 +38,13 @@ import Testing
     private let header = SegmentHeader(
         logID: 0x1122, account: "user-456", base: Position(77), createdAt: 1_771_756_214_425)
 
-    @Test func `every flipped bit of a header is refused`() {
+    @Test(.verifies("SEG-2")) func `every flipped bit of a header is refused`() {
         eachFlip(header.encoded()) { bad, bit in
             #expect(throws: FormatError.self, "bit \(bit)") { try SegmentHeader(bad.span.bytes) }
         }
     }
 
-    @Test func `a cut header is refused`() {
+    @Test(.verifies("SEG-2")) func `a cut header is refused`() {
         let bytes = header.encoded()
         for count in 0..<bytes.count {
             #expect(throws: FormatError.self) {
@@ -62,6 +63,7 @@ import Testing
     }
 
     @Test(
+        .verifies("SEG-2"),
         arguments: [
             (16, [2, 0], .newerVersion), (20, [1, 0, 0, 0], .unknownFeature),
             (8, [0x44, 0x41, 0x59, 0], .foreign), (4, [0, 0, 0, 0], .malformed),
@@ -78,7 +80,7 @@ import Testing
         #expect(error?.code == code)
     }
 
-    @Test func `unknown compatible flags are kept and not refused`() throws {
+    @Test(.verifies("SEG-2")) func `unknown compatible flags are kept and not refused`() throws {
         let read = try SegmentHeader(forged(24, [1, 2, 3, 4]).span.bytes)
         #expect(read.compatibleFlags == 0x0403_0201)
     }
@@ -105,7 +107,7 @@ import Testing
             idIndex: choices.bytes(count: choices.int(in: 0...200)), digest: choices.bits())
     }
 
-    @Test func `a footer comes back as it was, found from its end`() throws {
+    @Test(.verifies("SEG-5")) func `a footer comes back as it was, found from its end`() throws {
         try Property.check("footer", runs: 300) { choices in
             let footer = footer(&choices)
             let bytes = footer.encoded()
@@ -115,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `every flipped bit and every cut of a footer is refused`() {
+    @Test(.verifies("SEG-5")) func `every flipped bit and every cut of a footer is refused`() {
         var choices = Choices(seed: 12)
         let good = footer(&choices).encoded()
         eachFlip(good) { bad, bit in
@@ -128,7 +130,8 @@ import Testing
         }
     }
 
-    @Test func `a footer of nonsense with a right checksum never traps`() throws {
+    @Test(.verifies("SEG-5"))
+    func `a footer of nonsense with a right checksum never traps`() throws {
         try Property.check("hostile footer", runs: 3_000) { choices in
             var bytes = footer(&choices).encoded()
             bytes.removeLast(4)
@@ -148,7 +151,8 @@ import Testing
 
     // MARK: Close mark
 
-    @Test func `a close mark comes back, and every flipped bit and cut of it is refused`() {
+    @Test(.verifies("SEG-7"))
+    func `a close mark comes back, and every flipped bit and cut of it is refused`() {
         let good = CloseMark(last: Position(123_456)).encoded()
         #expect(good.count == CloseMark.encodedBytes)
         #expect(CloseMark(good.span.bytes, at: 0)?.last == Position(123_456))
@@ -160,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `a close mark with a position that has no successor is none`() {
+    @Test(.verifies("SEG-7")) func `a close mark with a position that has no successor is none`() {
         let bytes = CloseMark(last: Position(.max)).encoded()
         #expect(CloseMark(bytes.span.bytes, at: 0) == nil)
     }

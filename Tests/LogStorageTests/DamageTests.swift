@@ -4,6 +4,7 @@
 import DaybookTestKit
 import LogFormat
 import LogStorage
+import TestSupport
 import Testing
 
 @Suite struct DamageTests {
@@ -67,7 +68,8 @@ import Testing
     }
 
     /// The last commit of a log that was not closed may look torn; nothing else may go.
-    @Test func `a flipped bit in a log that was not closed costs at most its last commit`() throws {
+    @Test(.verifies("REC-1", "REC-5"))
+    func `a flipped bit in a log that was not closed costs at most its last commit`() throws {
         let test = try make { _, _ in }
         let path = try #require(TestLog.segments(test.files).first)
         let bytes = try #require(test.files[path])
@@ -83,7 +85,8 @@ import Testing
         }
     }
 
-    @Test func `a flipped bit in a log that was closed is noticed or harmless`() throws {
+    @Test(.verifies("REC-5", "SEG-7"))
+    func `a flipped bit in a log that was closed is noticed or harmless`() throws {
         let test = try make { _, log in try log.close() }
         let path = try #require(TestLog.segments(test.files).first)
         let bytes = try #require(test.files[path])
@@ -99,7 +102,8 @@ import Testing
         }
     }
 
-    @Test func `a flipped bit in or after a sealed segment is noticed or harmless`() throws {
+    @Test(.verifies("SEG-5"))
+    func `a flipped bit in or after a sealed segment is noticed or harmless`() throws {
         let test = try make { test, log in
             try log.roll()
             try test.append(to: log, paddings: [5, 5])
@@ -120,7 +124,8 @@ import Testing
         }
     }
 
-    @Test func `a flipped bit in a sealed last segment is noticed or harmless`() throws {
+    @Test(.verifies("SEG-5"))
+    func `a flipped bit in a sealed last segment is noticed or harmless`() throws {
         let test = try make { _, log in try log.roll() }
         let path = try #require(TestLog.segments(test.files).first)
         for bit in bits(try #require(test.files[path]).count) {
@@ -148,7 +153,7 @@ import Testing
 
     /// Cutting a file is rot, not a torn write: a writer never leaves a file that ends before its
     /// trailer. A reader may take it for a torn tail but has to say so.
-    @Test(arguments: ["live", "closed", "sealed", "big", "second"])
+    @Test(.verifies("REC-5"), arguments: ["live", "closed", "sealed", "big", "second"])
     func `a cut at any length is noticed, harmless or reported`(kind: String) throws {
         let test = try make { test, log in
             switch kind {
@@ -183,7 +188,8 @@ import Testing
         }
     }
 
-    @Test func `a missing, doubled, swapped or foreign segment is noticed`() throws {
+    @Test(.verifies("SEG-1"))
+    func `a missing, doubled, swapped or foreign segment is noticed`() throws {
         let test = try make { test, log in
             for _ in 0..<2 {
                 try log.roll()
@@ -222,7 +228,8 @@ import Testing
         }
     }
 
-    @Test func `a block taken out is noticed, also when the stock tool would not`() throws {
+    @Test(.verifies("REC-3"))
+    func `a block taken out is noticed, also when the stock tool would not`() throws {
         for end in ["live", "closed", "sealed"] {
             let test = try make { _, log in
                 if end == "closed" { try log.close() }

@@ -4,6 +4,7 @@
 import DaybookTestKit
 import LogFormat
 import LogStorage
+import TestSupport
 import Testing
 
 /// What a workload does to a log.
@@ -96,53 +97,69 @@ private struct Machine {
         }
     }
 
-    private func explore(_ runs: Int) throws {
-        try Property.check("acknowledged lines survive power cuts", runs: runs) { choices in
-            let steps = Self.steps(&choices)
-            choices.note("\(steps)")
-            var rehearsal = Machine()
-            rehearsal.run(steps)
-            try #require(rehearsal.inFlight == 0)
+    /// Runs a workload with the power cut somewhere, recovers, and checks what is there.
+    private static func survivePowerCuts(_ choices: inout Choices) throws {
+        let steps = Self.steps(&choices)
+        choices.note("\(steps)")
+        var rehearsal = Machine()
+        rehearsal.run(steps)
+        try #require(rehearsal.inFlight == 0)
 
-            var machine = Machine()
-            let cut = choices.int(in: 0...rehearsal.files.operations)
-            machine.files.cutPower(at: cut)
-            machine.run(steps)
-            choices.note("cut at operation \(cut), behind \(machine.files.trace.suffix(3))")
-            // The recovery may be cut as well, and the recovery from that.
-            for depth in 1...3 {
-                machine.files =
-                    choices.bool(oneIn: 4)
-                    ? machine.files.afterKill() : machine.files.afterPowerCut(&choices)
-                guard depth < 3, choices.bool() else { break }
-                let again = choices.int(in: 0...12)
-                machine.files.cutPower(at: again)
-                choices.note("recovery \(depth) cut at operation \(again)")
-                if let log = try? machine.open() { try? log.close() }
-            }
-            // A log whose creation was cut may not be there at all.
-            if machine.acknowledged > 0 { try machine.check(try machine.lines()) }
-            let log = try machine.open()
-            let lines = try machine.lines()
-            try machine.check(lines)
-            let next = log.next
-            try #require(next.rawValue == UInt64(lines.count + 1))
-            try log.append(TestLog.line(next.rawValue, padding: 300) + [0x0A])
-            try log.close()
-            let summary = try LogVerifier(TestLog.path, fileSystem: machine.files).verify { _, _ in
-                nil
-            }
-            try #require(summary.findings == [])
-            try #require(summary.events == lines.count + 1)
-            try #require(summary.wasClosed && summary.tornTail == nil)
+        var machine = Machine()
+        let cut = choices.int(in: 0...rehearsal.files.operations)
+        machine.files.cutPower(at: cut)
+        machine.run(steps)
+        choices.note("cut at operation \(cut), behind \(machine.files.trace.suffix(3))")
+        // The recovery may be cut as well, and the recovery from that.
+        for depth in 1...3 {
+            machine.files =
+                choices.bool(oneIn: 4)
+                ? machine.files.afterKill() : machine.files.afterPowerCut(&choices)
+            guard depth < 3, choices.bool() else { break }
+            let again = choices.int(in: 0...12)
+            machine.files.cutPower(at: again)
+            choices.note("recovery \(depth) cut at operation \(again)")
+            if let log = try? machine.open() { try? log.close() }
         }
+        // A log whose creation was cut may not be there at all.
+        if machine.acknowledged > 0 { try machine.check(try machine.lines()) }
+        let log = try machine.open()
+        let lines = try machine.lines()
+        try machine.check(lines)
+        let next = log.next
+        try #require(next.rawValue == UInt64(lines.count + 1))
+        try log.append(TestLog.line(next.rawValue, padding: 300) + [0x0A])
+        try log.close()
+        let summary = try LogVerifier(TestLog.path, fileSystem: machine.files).verify { _, _ in
+            nil
+        }
+        try #require(summary.findings == [])
+        try #require(summary.events == lines.count + 1)
+        try #require(summary.wasClosed && summary.tornTail == nil)
     }
 
-    @Test func `acknowledged lines survive power cuts anywhere, recovery included`() throws {
-        try explore(TestLog.isDebug ? 400 : 20_000)
+    @Test(
+        "what power cuts have broken before stays mended",
+        arguments: [
+            // An acknowledged commit was written again in place without a copy.
+            0x6303_B7B9_6B5D_0B2A,
+            // A copy was trusted that a killed process had left in the page cache.
+            0xE5A3_5863_CB51_8EC7,
+        ] as [UInt64])
+    func regressions(seed: UInt64) throws {
+        var choices = Choices(seed: seed)
+        try Self.survivePowerCuts(&choices)
     }
 
-    @Test func `what a log shows after a failed sync survives a power cut`() throws {
+    @Test(.verifies("REC-1", "REC-2", "REC-4", "REC-9"))
+    func `acknowledged lines survive power cuts anywhere, recovery included`() throws {
+        try Property.check(
+            "acknowledged lines survive power cuts", runs: TestLog.isDebug ? 400 : 20_000
+        ) { try Self.survivePowerCuts(&$0) }
+    }
+
+    @Test(.verifies("REC-4", "REC-8"))
+    func `what a log shows after a failed sync survives a power cut`() throws {
         try Property.check("failed sync", runs: TestLog.isDebug ? 300 : 10_000) { choices in
             let steps = Self.steps(&choices)
             choices.note("\(steps)")

@@ -3,6 +3,7 @@
 import DaybookTestKit
 import LogFormat
 import LogStorage
+import TestSupport
 import Testing
 
 @Suite struct RecoveryTests {
@@ -27,7 +28,8 @@ import Testing
         return try #require(last)
     }
 
-    @Test func `a torn tail goes to quarantine, is reported, and takes its commit only`() throws {
+    @Test(.verifies("REC-4"))
+    func `a torn tail goes to quarantine, is reported, and takes its commit only`() throws {
         let test = try killed()
         let last = try lastCommit(test.files)
         let torn = test.files.snapshot()
@@ -46,7 +48,7 @@ import Testing
         #expect(try TestLog.read(torn) == Array(test.lines.dropLast()))
     }
 
-    @Test func `opening twice leaves what opening once left`() throws {
+    @Test(.verifies("REC-4")) func `opening twice leaves what opening once left`() throws {
         try Property.check("recover twice", runs: 30) { choices in
             let commits = choices.array(0...4) { $0.array(1...3) { $0.int(in: 0...40_000) } }
             let files = try killed(commits).files
@@ -64,7 +66,8 @@ import Testing
         }
     }
 
-    @Test func `appending goes on behind a torn commit that began a frame`() throws {
+    @Test(.verifies("FRM-2", "REC-4"))
+    func `appending goes on behind a torn commit that began a frame`() throws {
         // A frame takes no further block from 128 KiB on: the next commit begins
         // another; so does every big commit.
         for torn in [[100], [40_000, 40_000]] {
@@ -92,7 +95,8 @@ import Testing
         }
     }
 
-    @Test func `a torn big commit is never taken for damage, whatever sectors arrived`() throws {
+    @Test(.verifies("REC-1", "REC-3"))
+    func `a torn big commit is never taken for damage, whatever sectors arrived`() throws {
         // Padding moves the commit over all places within a sector.
         for shift in 0..<64 {
             var test = try killed([[shift * 8]])
@@ -122,7 +126,8 @@ import Testing
         }
     }
 
-    @Test func `a big commit of which only the frame header arrived is a torn tail`() throws {
+    @Test(.verifies("REC-3"))
+    func `a big commit of which only the frame header arrived is a torn tail`() throws {
         // The header's checksum byte can be zero: the last byte that is not stands before it.
         let bare = TestLog.line(2).count + 1
         let size = try #require(
@@ -146,7 +151,8 @@ import Testing
 
     // MARK: Disk full and failures
 
-    @Test func `a full disk fails the append, changes nothing, and work goes on later`() throws {
+    @Test(.verifies("REC-8", "SEG-4"))
+    func `a full disk fails the append, changes nothing, and work goes on later`() throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [0])
@@ -169,7 +175,8 @@ import Testing
         #expect(try TestLog.read(test.files) == test.lines)
     }
 
-    @Test func `a full disk while sealing or beginning a segment leaves a sound log`() throws {
+    @Test(.verifies("REC-8", "SEG-4"))
+    func `a full disk while sealing or beginning a segment leaves a sound log`() throws {
         for allowance in stride(from: 0, to: 70_000, by: 4_999) {
             var test = TestLog()
             let log = try test.open()
@@ -189,7 +196,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["write", "sync", "truncate"])
+    @Test(.verifies("REC-8"), arguments: ["write", "sync", "truncate"])
     func `a failed operation poisons the log, and opening again finds out`(
         operation: String
     ) throws {
@@ -224,7 +231,8 @@ import Testing
         }
     }
 
-    @Test func `every operation of a session may fail once without losing what was acknowledged`()
+    @Test(.verifies("REC-8"))
+    func `every operation of a session may fail once without losing what was acknowledged`()
         throws
     {
         for failing in 0..<80 {
@@ -268,7 +276,8 @@ import Testing
         #expect(files.image == before)
     }
 
-    @Test func `a newer version, an unknown feature, and what is no log are named`() throws {
+    @Test(.verifies("SEG-1", "SEG-2"))
+    func `a newer version, an unknown feature, and what is no log are named`() throws {
         func code(_ change: (InMemoryFileSystem) throws -> Void) throws -> LogError.Code? {
             let files = try killed().files
             try change(files)
@@ -307,7 +316,8 @@ import Testing
         #expect(empty.image == ["/log/photo.jpg": [1, 2, 3]])
     }
 
-    @Test func `a second writer is refused until the first has gone`() throws {
+    @Test(.verifies("LINE-4", "REC-1"))
+    func `a second writer is refused until the first has gone`() throws {
         let test = TestLog()
         let log = try test.open()
         let error = #expect(throws: LogError.self) { try test.open() }
@@ -316,7 +326,8 @@ import Testing
         _ = try test.open()
     }
 
-    @Test func `a copied folder gets an incarnation of its own, a reopened one keeps it`() throws {
+    @Test(.verifies("LINE-4"))
+    func `a copied folder gets an incarnation of its own, a reopened one keeps it`() throws {
         let test = TestLog()
         let log = try test.open()
         try log.close()

@@ -3,6 +3,7 @@
 import DaybookTestKit
 import LogFormat
 import LogStorage
+import TestSupport
 import Testing
 
 @Suite struct RoundTripTests {
@@ -30,7 +31,8 @@ import Testing
         try #require(try log.line(id: 12_345) == nil)
     }
 
-    @Test func `whatever is appended is read back, over reopening, kills and rolls`() throws {
+    @Test(.verifies("LINE-3"))
+    func `whatever is appended is read back, over reopening, kills and rolls`() throws {
         try Property.check("round trip", runs: TestLog.isDebug ? 20 : 100) { choices in
             var test = TestLog()
             var log = try test.open()
@@ -73,7 +75,8 @@ import Testing
         return reopened
     }
 
-    @Test func `the largest commit fits, and a byte more is refused with nothing changed`() throws {
+    @Test(.verifies("FRM-3"))
+    func `the largest commit fits, and a byte more is refused with nothing changed`() throws {
         var test = TestLog()
         let log = try test.open()
         var paddings = [Int](repeating: 60_000, count: 60)
@@ -95,7 +98,7 @@ import Testing
         #expect(try TestLog.read(test.files) == test.lines)
     }
 
-    @Test(arguments: [61_439, 61_440, 61_441])
+    @Test(.verifies("BLK-2", "FRM-2", "FRM-3"), arguments: [61_439, 61_440, 61_441])
     func `commits around the size of a block come back`(bytes: Int) throws {
         var test = TestLog()
         let log = try test.open()
@@ -109,7 +112,8 @@ import Testing
         try check(test, test.open())
     }
 
-    @Test func `a line of a mebibyte fits, a longer one is refused with nothing changed`() throws {
+    @Test(.verifies("LINE-1"))
+    func `a line of a mebibyte fits, a longer one is refused with nothing changed`() throws {
         var test = TestLog()
         let log = try test.open()
         let bare = TestLog.line(1).count
@@ -137,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `reopening between appends costs no compression`() throws {
+    @Test(.verifies("FRM-2")) func `reopening between appends costs no compression`() throws {
         func dataBytes(reopening: Bool) throws -> Int {
             var test = TestLog()
             var log = try test.open()

@@ -5,6 +5,7 @@ import DaybookTestKit
 import Foundation
 import LogFormat
 import LogStorage
+import TestSupport
 import Testing
 
 @Suite struct StockToolTests {
@@ -39,7 +40,8 @@ import Testing
         try #require(printed.output == lines.flatMap { $0 + [10] })
     }
 
-    @Test func `the stock tool reads every segment at every commit point`() throws {
+    @Test(.verifies("FRM-1", "SEG-1", "SEG-3"))
+    func `the stock tool reads every segment at every commit point`() throws {
         try withFolder { folder in
             let path = folder + "/log"
             let environment = TestLog.environment(POSIXFileSystem())
@@ -72,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `files are for their owner only`() throws {
+    @Test(.verifies("SEG-1")) func `files are for their owner only`() throws {
         try withFolder { folder in
             let path = folder + "/log"
             let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
@@ -90,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `a segment that is a symbolic link is refused`() throws {
+    @Test(.verifies("SEG-1")) func `a segment that is a symbolic link is refused`() throws {
         try withFolder { folder in
             let path = folder + "/log"
             let environment = TestLog.environment(POSIXFileSystem())
@@ -113,7 +115,8 @@ import Testing
         }
     }
 
-    @Test func `a second writer is refused and a copied folder is another incarnation`() throws {
+    @Test(.verifies("LINE-4", "REC-1"))
+    func `a second writer is refused and a copied folder is another incarnation`() throws {
         try withFolder { folder in
             let path = folder + "/log"
             let environment = LogEnvironment()

@@ -3,6 +3,7 @@
 
 import Foundation
 import LogFormat
+import TestSupport
 import Testing
 
 @testable import LogStorage
@@ -85,7 +86,7 @@ import Testing
         #expect(Vector.all.count >= 14)
     }
 
-    @Test(arguments: Vector.all)
+    @Test(.verifies("REC-3", "REC-6"), arguments: Vector.all)
     func `a reader gives the lines and the end that the vector expects`(
         _ vector: Vector
     ) throws {
@@ -115,7 +116,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Vector.all)
+    @Test(.verifies("REC-7"), arguments: Vector.all)
     func `a verifier finds damage where there is some, and nothing elsewhere`(
         _ vector: Vector
     ) throws {
@@ -141,7 +142,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Vector.all)
+    @Test(.verifies("REC-3", "REC-4"), arguments: Vector.all)
     func `a writer mends what can be mended, goes on, and refuses the rest untouched`(
         _ vector: Vector
     ) throws {

@@ -3,6 +3,7 @@
 import EventSourcing
 import Foundation
 import OfflineModel
+import TestSupport
 import Testing
 
 private func normalised(_ type: String, _ data: String) throws(EventError) -> EventDraft {
@@ -12,24 +13,33 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
 }
 
 @Suite struct CatalogueTests {
-    @Test(arguments: [
-        ("city.saved", #"{"userId":"u","cityId":"c"}"#, "c", "city:u:c"),
-        ("city.unsaved", #"{"userId":"u","cityId":"c"}"#, "c", "city:u:c"),
-        ("note.added", #"{"noteId":"n","cityId":"c","content":"","createdBy":"u"}"#, "n", "note:n"),
-        ("note.updated", #"{"noteId":"n","content":"x","updatedBy":"u"}"#, "n", "note:n"),
-        ("note.deleted", #"{"noteId":"n","deletedBy":"u"}"#, "n", "note:n"),
-        (
-            "preferences.updated", #"{"userId":"u","changes":{"autoSync":true}}"#, "u",
-            "preferences:u"
-        ),
-        ("course.activated", #"{"userId":"u","courseId":"c"}"#, "u", "course:u"),
-        ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l"}"#, "l", "lesson:u:l"),
-        (
-            "review.completed",
-            #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":3}"#, "r",
-            "review:u:r"
-        ),
-    ])
+    @Test(
+        .verifies("EVT-2", "EVT-4"),
+        arguments: [
+            ("city.saved", #"{"userId":"u","cityId":"c"}"#, "c", "city:u:c"),
+            ("city.unsaved", #"{"userId":"u","cityId":"c"}"#, "c", "city:u:c"),
+            (
+                "note.added", #"{"noteId":"n","cityId":"c","content":"","createdBy":"u"}"#, "n",
+                "note:n"
+            ),
+            ("note.updated", #"{"noteId":"n","content":"x","updatedBy":"u"}"#, "n", "note:n"),
+            ("note.deleted", #"{"noteId":"n","deletedBy":"u"}"#, "n", "note:n"),
+            (
+                "preferences.updated", #"{"userId":"u","changes":{"autoSync":true}}"#, "u",
+                "preferences:u"
+            ),
+            ("course.activated", #"{"userId":"u","courseId":"c"}"#, "u", "course:u"),
+            (
+                "lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l"}"#, "l",
+                "lesson:u:l"
+            ),
+            (
+                "review.completed",
+                #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":3}"#,
+                "r",
+                "review:u:r"
+            ),
+        ])
     func `each type takes its subject and lane from its data`(
         type: String, data: String, subject: String, lane: String
     ) throws {
@@ -39,45 +49,50 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
         #expect(OfflineModel.catalogue[draft.type]?.action != nil)
     }
 
-    @Test(arguments: [
-        ("city.saved", #"{"userId":"u"}"#), ("city.saved", #"{"userId":"","cityId":"c"}"#),
-        ("city.saved", #"{"userId":7,"cityId":"c"}"#), ("city.saved", "[]"),
-        ("city.saved", #"{"userId":"u","cityId":"c","cityId":"d"}"#),
-        ("note.added", #"{"noteId":"n","cityId":"c","createdBy":"u"}"#),
-        ("note.updated", #"{"noteId":"n","content":null,"updatedBy":"u"}"#),
-        ("preferences.updated", #"{"userId":"u","changes":{}}"#),
-        ("preferences.updated", #"{"userId":"u"}"#),
-        ("preferences.updated", #"{"userId":"u","changes":{"autoSync":null}}"#),
-        ("preferences.updated", #"{"userId":"u","changes":{"autoSync":"yes"}}"#),
-        ("preferences.updated", #"{"userId":"u","changes":{"theme":"dark"}}"#),
-        ("preferences.updated", #"{"userId":"u","changes":{"pruneAfterDays":1.5}}"#),
-        ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":1.01}"#),
-        ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":-0.1}"#),
-        ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","durationSeconds":-1}"#),
-        ("review.completed", #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3}"#),
-        (
-            "review.completed",
-            #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":4}"#
-        ),
-        (
-            "review.completed",
-            #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":-3,"itemsCorrect":-4}"#
-        ),
-    ])
+    @Test(
+        .verifies("EVT-1", "EVT-4"),
+        arguments: [
+            ("city.saved", #"{"userId":"u"}"#), ("city.saved", #"{"userId":"","cityId":"c"}"#),
+            ("city.saved", #"{"userId":7,"cityId":"c"}"#), ("city.saved", "[]"),
+            ("city.saved", #"{"userId":"u","cityId":"c","cityId":"d"}"#),
+            ("note.added", #"{"noteId":"n","cityId":"c","createdBy":"u"}"#),
+            ("note.updated", #"{"noteId":"n","content":null,"updatedBy":"u"}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{}}"#),
+            ("preferences.updated", #"{"userId":"u"}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"autoSync":null}}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"autoSync":"yes"}}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"theme":"dark"}}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"pruneAfterDays":1.5}}"#),
+            ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":1.01}"#),
+            ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":-0.1}"#),
+            (
+                "lesson.completed",
+                #"{"userId":"u","courseId":"c","lessonId":"l","durationSeconds":-1}"#
+            ),
+            ("review.completed", #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3}"#),
+            (
+                "review.completed",
+                #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":4}"#
+            ),
+            (
+                "review.completed",
+                #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":-3,"itemsCorrect":-4}"#
+            ),
+        ])
     func `data that break a rule are refused`(type: String, data: String) {
         #expect { _ = try normalised(type, data) } throws: {
             ($0 as? EventError)?.code == .invalidData
         }
     }
 
-    @Test func `a subject that is not the entity of the data is refused`() {
+    @Test(.verifies("EVT-2")) func `a subject that is not the entity of the data is refused`() {
         var draft = EventDraft(
             type: "daybook.city.saved", subject: "elsewhere",
             data: .json(Array(#"{"userId":"u","cityId":"c"}"#.utf8)))
         #expect(throws: EventError.self) { try OfflineModel.catalogue.normalise(&draft) }
     }
 
-    @Test func `members that a newer version added are kept`() throws {
+    @Test(.verifies("EVT-1")) func `members that a newer version added are kept`() throws {
         let data = #"{"userId":"u","cityId":"c","mood":"happy"}"#
         #expect(try normalised("city.saved", data).json == Array(data.utf8))
     }

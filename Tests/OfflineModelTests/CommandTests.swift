@@ -3,6 +3,7 @@
 import Daybook
 import DaybookTestKit
 import Foundation
+import TestSupport
 import Testing
 
 private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async throws
@@ -36,7 +37,8 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await again.close()
     }
 
-    @Test func `a change of a note names the event that it is based on`() async throws {
+    @Test(.verifies("EVT-6"))
+    func `a change of a note names the event that it is based on`() async throws {
         let store = try await openStore()
         let note = try await store.notes.add("one", city: "c", by: "u")
         try await store.notes.update(note.id, "two", by: "u")
@@ -49,7 +51,8 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
-    @Test func `what makes no sense is refused with a reason and leaves no trace`() async throws {
+    @Test(.verifies("EVT-5", "EVT-9"))
+    func `what makes no sense is refused with a reason and leaves no trace`() async throws {
         let store = try await openStore()
         let note = try await store.notes.add("gone", city: "c", by: "u")
         try await store.notes.delete(note.id, by: "u")
@@ -87,10 +90,31 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
-    @Test func `settings that stay as they are make no event`() async throws {
+    @Test(.verifies("EVT-9")) func `settings that stay as they are make no event`() async throws {
         let store = try await openStore()
         try await store.preferences.update(for: "u") { $0.autoSync = true }
         #expect(await store.events.lastDurable == .zero)
+        try await store.close()
+    }
+
+    @Test(.verifies("EVT-7"))
+    func `a stored page is recorded whatever it holds, read by no view, and not shipped`()
+        async throws
+    {
+        let store = try await openStore()
+        let page = EventDraft(
+            type: "daybook.page.stored", subject: "oslo",
+            data: .json(Array(#"{"city":7,"kind":null,"path":[]}"#.utf8)))
+        try await store.events.append([page, EventDraft(type: "daybook.page.stored")])
+        let event = try #require(try await store.events.event(at: Position(1)))
+        #expect(event.content.json == page.json)
+        #expect(event.lane == "oslo")
+        #expect(event.action == nil)
+        #expect(store.view(Outbox.self).count == 0)
+        #expect(store.view(CitiesView.self).rows().isEmpty)
+        #expect(store.view(NotesView.self).rows().isEmpty)
+        #expect(store.view(PreferencesView.self).rows().isEmpty)
+        #expect(store.view(ProgressView.self).rows().isEmpty)
         try await store.close()
     }
 

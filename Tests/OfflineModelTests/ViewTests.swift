@@ -5,6 +5,7 @@ import EventSourcing
 import Foundation
 import LogFormat
 import OfflineModel
+import TestSupport
 import Testing
 
 /// Makes recorded events without a log.
@@ -34,7 +35,8 @@ private struct History {
 }
 
 @Suite struct ViewTests {
-    @Test func `a city is saved by those whose last word was to save it`() throws {
+    @Test(.verifies("VIEW-1", "VIEW-5"))
+    func `a city is saved by those whose last word was to save it`() throws {
         var history = History()
         try history.add(CitySaved(userId: "b", cityId: "lisbon"), at: 1)
         try history.add(CitySaved(userId: "a", cityId: "lisbon"), at: 2)
@@ -43,7 +45,8 @@ private struct History {
         #expect(History.rows(history.events)[0] == [#"{"cityId":"lisbon","savedBy":["a"]}"#])
     }
 
-    @Test func `a note shows its newest text, and a deleted one stays deleted`() throws {
+    @Test(.verifies("VIEW-6"))
+    func `a note shows its newest text, and a deleted one stays deleted`() throws {
         var history = History()
         try history.add(
             NoteAdded(noteId: "n", cityId: "c", content: "one", createdBy: "u"), at: 1_000)
@@ -60,7 +63,7 @@ private struct History {
         #expect(History.rows(history.events)[1].isEmpty)
     }
 
-    @Test func `a change whose note has not arrived waits for it`() throws {
+    @Test(.verifies("VIEW-6")) func `a change whose note has not arrived waits for it`() throws {
         var history = History()
         try history.add(NoteUpdated(noteId: "n", content: "later", updatedBy: "u"), at: 2)
         var view = NotesView()
@@ -74,7 +77,7 @@ private struct History {
         #expect(view.notes(in: "c").map(\.id) == ["n"])
     }
 
-    @Test func `settings are registers of their own`() throws {
+    @Test(.verifies("EVT-5", "VIEW-7")) func `settings are registers of their own`() throws {
         var history = History()
         var changes = PreferencesUpdated.Changes()
         changes.autoSync = false
@@ -91,7 +94,8 @@ private struct History {
         #expect(view["nobody"] == OfflinePreferences(userId: "nobody"))
     }
 
-    @Test func `completions count once, with the best score and the first time`() throws {
+    @Test(.verifies("VIEW-8"))
+    func `completions count once, with the best score and the first time`() throws {
         var history = History()
         for (score, time) in [(0.5, 5), (0.9, 9), (0.7, 2)] {
             try history.add(
@@ -117,7 +121,7 @@ private struct History {
             ])
     }
 
-    @Test func `counts near the largest number do not trap`() throws {
+    @Test(.verifies("VIEW-8")) func `counts near the largest number do not trap`() throws {
         var history = History()
         for review in ["a", "b"] {
             try history.add(
@@ -130,7 +134,7 @@ private struct History {
         #expect(view.courses(of: "u")[0].itemsSeen == .max)
     }
 
-    @Test func `ids that only look alike are different entities`() throws {
+    @Test(.verifies("VIEW-4")) func `ids that only look alike are different entities`() throws {
         var history = History()
         try history.add(CitySaved(userId: "u", cityId: "caf\u{E9}"), at: 1)
         try history.add(CitySaved(userId: "u", cityId: "cafe\u{301}"), at: 1)
@@ -139,7 +143,61 @@ private struct History {
         #expect(view.cityIDs.count == 2)
     }
 
-    @Test func `any permutation of a history folds to the same views`() throws {
+    @Test(.verifies("VIEW-3"))
+    func `what a view does not know it skips, and broken data change nothing and are counted`()
+        throws
+    {
+        var history = History()
+        try history.add(CitySaved(userId: "u", cityId: "c"), at: 1)
+        try history.add(
+            NoteAdded(noteId: "n", cityId: "c", content: "x", createdBy: "u"), at: 1)
+        try history.add(CourseActivated(userId: "u", courseId: "c"), at: 1)
+        var changes = PreferencesUpdated.Changes()
+        changes.autoSync = false
+        try history.add(PreferencesUpdated(userId: "u", changes: changes), at: 1)
+        let before = History.rows(history.events)
+
+        var cities = CitiesView()
+        var notes = NotesView()
+        var preferences = PreferencesView()
+        var progress = ProgressView()
+        let broken = [
+            ("city.saved", #"{"userId":"u"}"#), ("city.unsaved", #"{"userId":"u","cityId":""}"#),
+            ("note.added", #"{"noteId":"n","cityId":"c","createdBy":"u"}"#),
+            ("note.updated", #"{"noteId":"n","content":null,"updatedBy":"u"}"#),
+            ("note.deleted", #"{"noteId":"n"}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"autoSync":"yes"}}"#),
+            ("course.activated", "[]"),
+            ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":2}"#),
+            (
+                "review.completed",
+                #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":4}"#
+            ), ("unheard.of", "{}"),
+        ]
+        for (type, data) in broken {
+            let sequence = UInt64(history.events.count + 1)
+            let draft = EventDraft(
+                id: UUID(integer: UInt128(sequence)), type: "daybook.\(type)", subject: "u",
+                lane: "l", time: Timestamp(milliseconds: 9), data: .json(Array(data.utf8)))
+            let prefix = LinePrefix(own: draft.id.integer, source: 1, at: Position(sequence))
+            history.events.append(
+                Event(prefix, content: draft, catalogue: OfflineModel.catalogue, lineBytes: 0))
+        }
+        #expect(History.rows(history.events) == before)
+        for event in history.events {
+            cities.fold(event)
+            notes.fold(event)
+            preferences.fold(event)
+            progress.fold(event)
+        }
+        #expect(cities.ignored == 2)
+        #expect(notes.ignored == 3)
+        #expect(preferences.ignored == 1)
+        #expect(progress.ignored == 3)
+    }
+
+    @Test(.verifies("VIEW-1", "VIEW-2"))
+    func `any permutation of a history folds to the same views`() throws {
         try Property.check("fold(permutation) = fold", runs: 400) { choices in
             var history = History()
             let payloads = choices.array(1...14) { $0.payload() }

@@ -3,6 +3,7 @@
 import EventSourcing
 import Foundation
 import LogFormat
+import TestSupport
 import Testing
 
 @testable import Replay
@@ -66,7 +67,8 @@ private struct Bench {
         #expect(bench.state.count == 0)
     }
 
-    @Test func `V2: a rejected event is parked and holds its lane, and no other`() {
+    @Test(.verifies("RPL-2"))
+    func `V2: a rejected event is parked and holds its lane, and no other`() {
         var bench = Bench(["a", "b", "a", "c"])
         _ = bench.send()
         let outcome = bench.verdicts(
@@ -79,7 +81,7 @@ private struct Bench {
         #expect(bench.send() == [5])
     }
 
-    @Test func `V3: a conflict holds its lane and is recorded as one`() {
+    @Test(.verifies("RPL-2")) func `V3: a conflict holds its lane and is recorded as one`() {
         var bench = Bench(["a", "a"])
         _ = bench.send()
         let outcome = bench.verdicts([(1, "conflict")])
@@ -87,7 +89,8 @@ private struct Bench {
         #expect(bench.send().isEmpty)
     }
 
-    @Test func `V4: a retry backs off its lane, is charged, and the fifth parks`() {
+    @Test(.verifies("RPL-5"))
+    func `V4: a retry backs off its lane, is charged, and the fifth parks`() {
         var bench = Bench(["a", "b"])
         for attempt in 1...5 {
             let sent = bench.send()
@@ -108,14 +111,15 @@ private struct Bench {
         #expect(bench.state.heldCount == 1)
     }
 
-    @Test func `V4: a lane waits as long as the server asks`() {
+    @Test(.verifies("RPL-2")) func `V4: a lane waits as long as the server asks`() {
         var bench = Bench(["a"])
         _ = bench.send()
         _ = bench.verdicts([(1, "retry")], more: ",\"retryAfterSeconds\":7")
         #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 7_000))
     }
 
-    @Test func `V5: what was not looked at stays, uncharged, and nothing overtakes it`() {
+    @Test(.verifies("RPL-3", "SYNC-21"))
+    func `V5: what was not looked at stays, uncharged, and nothing overtakes it`() {
         var bench = Bench(["a", "b", "a"])
         _ = bench.send()
         let outcome = bench.verdicts([(1, "unprocessed"), (2, "applied"), (3, "applied")])
@@ -125,7 +129,7 @@ private struct Bench {
         #expect(second.settled.isEmpty && second.entries.isEmpty)
     }
 
-    @Test
+    @Test(.verifies("SYNC-40"))
     func `W1: a refused token is refreshed once, then shipping pauses until there is a new one`() {
         var bench = Bench(["a"])
         _ = bench.send()
@@ -139,7 +143,8 @@ private struct Bench {
         #expect(bench.send() == [1])
     }
 
-    @Test func `W2: a batch that is too large is halved, and alone it is parked`() {
+    @Test(.verifies("SYNC-40"))
+    func `W2: a batch that is too large is halved, and alone it is parked`() {
         var bench = Bench(["a", "b", "c", "d"])
         #expect(bench.send() == [1, 2, 3, 4])
         _ = bench.reply(413)
@@ -152,8 +157,8 @@ private struct Bench {
         #expect(bench.send() == [3, 4])
     }
 
-    @Test func `W3: a poison event is found by halving and parked; the rest get through in order`()
-    {
+    @Test(.verifies("SYNC-40"))
+    func `W3: a poison event is found by halving and parked; the rest get through in order`() {
         var bench = Bench(["a", "b", "a", "poison", "a", "b", "poison", "c"])
         var sent: [UInt64] = []
         var parked: [UInt64] = []
@@ -178,7 +183,8 @@ private struct Bench {
         #expect(bench.state.heldCount == 2)
     }
 
-    @Test func `W3: lone events of two lanes refused in a row mean a wrong endpoint`() {
+    @Test(.verifies("SYNC-40"))
+    func `W3: lone events of two lanes refused in a row mean a wrong endpoint`() {
         var bench = Bench(["a", "b"])
         _ = bench.send()
         _ = bench.reply(422)
@@ -192,7 +198,7 @@ private struct Bench {
         #expect(bench.send() == [1, 2])
     }
 
-    @Test(arguments: [301, 307, 403, 404, 405, 409, 415])
+    @Test(.verifies("SYNC-40"), arguments: [301, 307, 403, 404, 405, 409, 415])
     func `W4: other refusals and redirections pause and charge nothing`(status: Int) {
         var bench = Bench(["a"])
         _ = bench.send()
@@ -201,7 +207,7 @@ private struct Bench {
         #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
     }
 
-    @Test(arguments: [429, 503])
+    @Test(.verifies("SYNC-40"), arguments: [429, 503])
     func `W5: the whole pipeline waits as long as the server asks`(status: Int) {
         var bench = Bench(["a", "b"])
         _ = bench.send()
@@ -213,8 +219,8 @@ private struct Bench {
         #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 3_600_000))
     }
 
-    @Test func `W6, W7: server errors, silence and nonsense back off with full jitter, uncharged`()
-    {
+    @Test(.verifies("RPL-4", "RPL-5", "SYNC-40"))
+    func `W6, W7: server errors, silence and nonsense back off with full jitter, uncharged`() {
         var bench = Bench(["a"])
         var waits: [Int64] = []
         for round in 0..<10 {
@@ -240,7 +246,7 @@ private struct Bench {
         #expect(bench.state.next(now: bench.now) == .idle)
     }
 
-    @Test func `a batch has at most 500 events and 1 MiB of lines`() {
+    @Test(.verifies("RPL-1", "SYNC-7")) func `a batch has at most 500 events and 1 MiB of lines`() {
         var bench = Bench(Array(repeating: "a", count: 600))
         #expect(bench.send().count == 500)
         var large = Bench([])
@@ -248,7 +254,7 @@ private struct Bench {
         #expect(large.send() == [1, 2, 3, 4])
     }
 
-    @Test func `a thousand held lanes do not stop the others`() {
+    @Test(.verifies("RPL-2")) func `a thousand held lanes do not stop the others`() {
         var bench = Bench((0..<1_000).map { "held \($0)" })
         for _ in 0..<2 {
             let batch = bench.send()

@@ -8,6 +8,7 @@ import LogFormat
 import LogStorage
 import OfflineModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Replay
@@ -77,7 +78,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
 }
 
 @Suite struct ShippingTests {
-    @Test func `whatever the network does, each event arrives once and in the order of its lane`()
+    @Test(.verifies("OUT-2", "OUT-6", "RPL-2", "SYNC-10"))
+    func `whatever the network does, each event arrives once and in the order of its lane`()
         async throws
     {
         try await Property.check("exactly once in effect", runs: 40) { choices in
@@ -110,7 +112,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         }
     }
 
-    @Test func `shipping twice is shipping once, and the records are small`() async throws {
+    @Test(.verifies("OUT-1"))
+    func `shipping twice is shipping once, and the records are small`() async throws {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         try await store.append(
@@ -134,7 +137,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
-    @Test func `a rejected action shows as FAILED after reopening and holds its lane`()
+    @Test(.verifies("OUT-4", "OUT-5", "RPL-7"))
+    func `a rejected action shows as FAILED after reopening and holds its lane`()
         async throws
     {
         struct Rejecting: Transport {
@@ -173,7 +177,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
-    @Test func `a record that came from another log settles nothing here`() async throws {
+    @Test(.verifies("OUT-3"))
+    func `a record that came from another log settles nothing here`() async throws {
         let store = try await openStore(InMemoryFileSystem())
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         var foreign = SyncSettled(by: UUID())
@@ -187,7 +192,200 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
-    @Test func `the clock follows the server's, but not within a header's resolution`() {
+    @Test(.verifies("EVT-8", "OUT-2", "OUT-3"))
+    func `a record that breaks a rule is recorded, ignored as a whole and counted`() async throws {
+        let store = try await openStore(InMemoryFileSystem())
+        let id = try await store.append(CitySaved(userId: "u", cityId: "c")).id
+        let by = store.incarnation.text
+        let sound = #"{"position":1,"id":"\#(id.text)","outcome":"parked"}"#
+        let broken = [
+            "[]", "{}", #"{"by":"nobody","applied":[[1,1]]}"#,
+            #"{"by":"\#(by)","applied":[[0,1]]}"#, #"{"by":"\#(by)","applied":[[2,1]]}"#,
+            #"{"by":"\#(by)","applied":[[1]]}"#, #"{"by":"\#(by)","applied":[[1,1],[1.5,2]]}"#,
+            #"{"by":"\#(by)","applied":[[1,1]],"duplicate":7}"#,
+            #"{"by":"\#(by)","applied":[[1,1]],"entries":7}"#,
+            #"{"by":"\#(by)","applied":[[1,1]],"entries":[7]}"#,
+            #"{"by":"\#(by)","entries":[\#(sound),{"position":1,"outcome":"parked"}]}"#,
+            #"{"by":"\#(by)","entries":[\#(sound.replacing("parked", with: "eaten"))]}"#,
+        ]
+        for data in broken {
+            let record = EventDraft(type: SyncSettled.type, data: .json(Array(data.utf8)))
+            #expect(try await store.append([record])[0].isNew)
+        }
+        let outbox = store.view(Outbox.self)
+        #expect(outbox.ignored == broken.count)
+        #expect(outbox.count == 1)
+        #expect(outbox.entries().map(\.status) == [.pending])
+
+        let lenient =
+            #"{"by":"\#(by)","more":1,"entries":[{"more":1,"retryCount":"x",\#(sound.dropFirst())]}"#
+        try await store.append([
+            EventDraft(type: SyncSettled.type, data: .json(Array(lenient.utf8)))
+        ])
+        let entry = try #require(store.view(Outbox.self).entries().first { _ in true })
+        #expect(entry.status == .failed && entry.retryCount == 0)
+        try await store.close()
+    }
+
+    /// Gives the same answer to every batch, or verdicts where there is none, and counts.
+    private final class Answering: Transport {
+        private let reply: TransportReply?
+        private let date: Int64?
+        private let requests = Mutex(0)
+        var count: Int { requests.withLock { $0 } }
+
+        init(_ reply: TransportReply) {
+            self.reply = reply
+            date = nil
+        }
+
+        init(verdictsAt date: Int64) {
+            reply = nil
+            self.date = date
+        }
+
+        func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+            requests.withLock { $0 += 1 }
+            if let reply { return reply }
+            guard case .array(let events) = try JSONValue(batch.span.bytes) else {
+                return TransportReply(status: 400)
+            }
+            let verdicts = events.compactMap { event -> String? in
+                guard case .object(let event) = event, let id = event["id"]?.stringValue
+                else { return nil }
+                return #"{"id":"\#(id)","status":"applied"}"#
+            }
+            let body = "{\"verdicts\":[\(verdicts.joined(separator: ","))]}"
+            return TransportReply(status: 200, body: Array(body.utf8), date: date)
+        }
+    }
+
+    /// A store on a clock that stands still, with one event to ship.
+    private static let now: Int64 = 1_800_000_000_000
+    private func openStoreWithEvent() async throws -> EventStore {
+        let store = try await EventStore.open(
+            at: "/log", catalogue: OfflineModel.catalogue, views: [Outbox.self],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem(), now: { Self.now }))
+        try await store.append(CitySaved(userId: "u", cityId: "c"))
+        return store
+    }
+
+    @Test(.verifies("CLOCK-1"))
+    func `only a reply with verdicts sets the clock`() async throws {
+        let date = Self.now + 90_000
+        for status in [302, 400, 401, 404, 413, 429] {
+            let store = try await openStoreWithEvent()
+            let transport = Answering(
+                TransportReply(status: status, date: date, retryAfterSeconds: 600))
+            _ = try await Replayer(store, transport: transport).run()
+            #expect(transport.count > 0)
+            #expect(await store.clockOffset == 0, "\(status)")
+            try await store.close()
+        }
+        let store = try await openStoreWithEvent()
+        _ = try await Replayer(store, transport: Answering(verdictsAt: date)).run()
+        #expect(await store.clockOffset == 90_500)
+        let next = try await store.append(CitySaved(userId: "u", cityId: "d"))
+        let time = try #require(try await store.event(at: next.position)).time
+        #expect(time == Timestamp(milliseconds: Self.now + 90_500))
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-6"))
+    func `a paused run tries again after a minute, and one that ends sooner ends at once`()
+        async throws
+    {
+        #expect(ReplayState.backoffMax == 60_000)
+        for end in [
+            Replayer.End.whenNothingMoves, .at(Timestamp(milliseconds: Self.now + 60_000)),
+        ] {
+            let store = try await openStoreWithEvent()
+            let transport = Answering(TransportReply(status: 404))
+            let report = try await Replayer(store, transport: transport).run(until: end)
+            #expect(transport.count == 1)
+            #expect(report.pending == 1 && report.held == 0)
+            // The next try is what a run does after the minute as well.
+            let again = Answering(verdictsAt: Self.now)
+            #expect(try await Replayer(store, transport: again).run().applied == 1)
+            try await store.close()
+        }
+        var state = ReplayState()
+        let draft = EventDraft(
+            type: "t", subject: "s", lane: "l", time: Timestamp(milliseconds: 0))
+        let prefix = LinePrefix(own: draft.id.integer, source: 1, at: Position(1))
+        state.add(
+            OutboxEntry(
+                Event(prefix, content: draft, catalogue: EventCatalogue(), lineBytes: 1),
+                action: "A"))
+        guard case .send(let items) = state.next(now: 0) else {
+            Issue.record("nothing is sent")
+            return
+        }
+        _ = state.take(.reply(TransportReply(status: 404)), now: 0, random: 0)
+        #expect(state.next(now: 0) == .paused(.endpoint(status: 404)))
+        state.resume()
+        #expect(state.next(now: 0) == .send(items))
+    }
+
+    @Test func `a record runs over no event of a type that is unknown here`() async throws {
+        let store = try await openStore(InMemoryFileSystem())
+        try await store.append(CitySaved(userId: "u", cityId: "c"))
+        try await store.append([EventDraft(type: "com.example.planned", subject: "s")])
+        try await store.append(CitySaved(userId: "u", cityId: "d"))
+        let outbox = store.view(Outbox.self)
+        #expect(outbox.ranges(of: [Position(1), Position(3)]) == [1...1, 3...3])
+        try await store.append([EventDraft(type: "daybook.page.stored", subject: "s")])
+        try await store.append(CitySaved(userId: "u", cityId: "e"))
+        let more = store.view(Outbox.self)
+        #expect(more.ranges(of: [Position(3), Position(5)]) == [3...5])
+        try await store.close()
+    }
+
+    @Test func `a server that talks much does not make its record too large to keep`() throws {
+        var record = SyncSettled(by: UUID())
+        record.entries = (1...500).map {
+            SyncSettled.Entry(
+                position: $0, id: UUID(), outcome: .parked, retryCount: 0,
+                code: String(repeating: "c", count: 5_000),
+                detail: String(repeating: "\u{1}é\"", count: 5_000))
+        }
+        #expect(record.json().count < 500 * 1_024)
+        let odd =
+            #"{"by":"\#(UUID())","entries":[{"position":1,"id":"\#(UUID())","outcome":"retry","#
+            + #""retryCount":9223372036854775807}]}"#
+        #expect(try SyncSettled(json: Array(odd.utf8)).entries[0].retryCount == 5)
+    }
+
+    @Test func `another writer under the same name makes this log take a new one`() async throws {
+        struct Forked: Transport {
+            func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+                guard case .array(let events) = try JSONValue(batch.span.bytes),
+                    case .object(let event)? = events.first, let id = event["id"]?.stringValue
+                else { return TransportReply(status: 400) }
+                let verdict = #"{"id":"\#(id)","status":"applied","code":"source_fork"}"#
+                return TransportReply(
+                    status: 200, body: Array("{\"verdicts\":[\(verdict)]}".utf8))
+            }
+        }
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        let old = store.incarnation
+        try await store.append(CitySaved(userId: "u", cityId: "c"))
+        let report = try await Replayer(store, transport: Forked()).run()
+        #expect(report.applied == 1 && report.message != nil)
+        #expect(store.incarnation != old)
+        try await store.append(CitySaved(userId: "u", cityId: "d"))
+        let last = await store.lastDurable
+        #expect(try await store.event(at: last)?.source == store.incarnation)
+        let new = store.incarnation
+        try await store.close()
+        let again = try await openStore(files)
+        #expect(again.incarnation == new)
+        try await again.close()
+    }
+
+    @Test(.verifies("CLOCK-1"))
+    func `the clock follows the server's, but not within a header's resolution`() {
         #expect(ServerClock.offset(serverDate: 10_000, sent: 10_100, received: 10_300) == 0)
         #expect(ServerClock.offset(serverDate: 100_000, sent: 9_000, received: 11_000) == 90_500)
     }

@@ -2,15 +2,18 @@
 
 import EventSourcing
 import SyncServerStorage
+import TestSupport
 import Testing
 
 @Suite struct BatchReaderTests {
-    @Test(arguments: ["", "{}", "[", "[1,]", "[{}] x", "[\u{1}]", "null", "[{\"id\":}]"])
+    @Test(
+        .verifies("SYNC-6"),
+        arguments: ["", "{}", "[", "[1,]", "[{}] x", "[\u{1}]", "null", "[{\"id\":}]"])
     func `anything but a JSON array is refused as a whole`(text: String) {
         #expect(throws: BatchError.self) { try StorageFixture.batch(text) }
     }
 
-    @Test(arguments: ["1", "[]", "{}", #"{"id":"abc"}"#, #"{"id":7}"#])
+    @Test(.verifies("SYNC-8"), arguments: ["1", "[]", "{}", #"{"id":"abc"}"#, #"{"id":7}"#])
     func `an element without a usable id refuses the batch, naming its place`(text: String) {
         let good = Sample(sequence: 1).line
         #expect(throws: BatchError.unusableID(index: 1)) {
@@ -18,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `500 events are a batch, 501 are not`() throws {
+    @Test(.verifies("SYNC-7")) func `500 events are a batch, 501 are not`() throws {
         let lines = Sample.cities(501).map(\.line)
         let batch = try StorageFixture.batch("[\(lines.dropLast().joined(separator: ","))]")
         #expect(batch.count == 500)
@@ -27,16 +30,20 @@ import Testing
         }
     }
 
-    @Test func `an empty batch is a batch`() throws {
+    @Test(.verifies("SYNC-6")) func `an empty batch is a batch`() throws {
         #expect(try StorageFixture.batch(" [ ] ").isEmpty)
     }
 
-    @Test(arguments: ["", "a", "a-1", "a1-2", "s1", "s1-2-3", "x1", "a1x", "s-1-2"])
+    @Test(
+        .verifies("SYNC-30"),
+        arguments: ["", "a", "a-1", "a1-2", "s1", "s1-2-3", "x1", "a1x", "s-1-2"])
     func `a text that is no cursor is none`(text: String) {
         #expect(EventCursor(text) == nil)
     }
 
-    @Test(arguments: [EventCursor.serial(0), .serial(.max), .sequence(7, serial: 9)])
+    @Test(
+        .verifies("SYNC-32"),
+        arguments: [EventCursor.serial(0), .serial(.max), .sequence(7, serial: 9)])
     func `a cursor survives its text`(cursor: EventCursor) {
         #expect(EventCursor(cursor.text) == cursor)
     }

@@ -3,6 +3,7 @@
 import EventSourcing
 import Foundation
 import GRDB
+import TestSupport
 import Testing
 
 @Suite struct HTTPTests {
@@ -10,7 +11,8 @@ import Testing
 
     init() throws { fixture = try StorageFixture() }
 
-    @Test func `events go in by POST and come out by GET`() async throws {
+    @Test(.verifies("SYNC-1", "SYNC-2", "SYNC-20", "SYNC-30", "SYNC-31", "SYNC-32"))
+    func `events go in by POST and come out by GET`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
         let events = Sample.cities(20)
@@ -34,7 +36,8 @@ import Testing
         #expect(server.stop() == 0)
     }
 
-    @Test func `the end of the events has a next link, too`() async throws {
+    @Test(.verifies("SYNC-32", "SYNC-33"))
+    func `the end of the events has a next link, too`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
         let empty = try await client.get("/v1/events")
@@ -44,12 +47,14 @@ import Testing
         #expect(try await client.allIDs(try #require(empty.next)) == events.map(\.id.text))
     }
 
-    @Test func `the server is well while it runs`() async throws {
+    @Test(.verifies("SYNC-4")) func `the server is well while it runs`() async throws {
         let server = try ServerProcess(database: fixture.path)
         #expect(try await ServerClient(base: server.base).get("/healthz").status == 200)
     }
 
-    @Test func `a batch that is none is refused as a whole`() async throws {
+    @Test(
+        .verifies("SYNC-1", "SYNC-2", "SYNC-5", "SYNC-6", "SYNC-7", "SYNC-8", "SYNC-30", "SYNC-40"))
+    func `a batch that is none is refused as a whole`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
         for type in ["application/json", "application/cloudevents+json", "text/plain"] {
@@ -76,7 +81,8 @@ import Testing
         #expect(try await client.allIDs().isEmpty)
     }
 
-    @Test func `a token names its account, and without one there is nothing`() async throws {
+    @Test(.verifies("SYNC-3"))
+    func `a token names its account, and without one there is nothing`() async throws {
         let tokens = fixture.folder.appending(path: "tokens")
         try "# device tokens\nfirst-token ana\n\nsecond-token bob\n"
             .write(to: tokens, atomically: true, encoding: .utf8)
@@ -100,7 +106,8 @@ import Testing
         }
     }
 
-    @Test func `a database that fails is answered with 503, and nothing is half applied`()
+    @Test(.verifies("SYNC-17", "SYNC-41"))
+    func `a database that fails is answered with 503, and nothing is half applied`()
         async throws
     {
         let server = try ServerProcess(database: fixture.path)
@@ -122,7 +129,8 @@ import Testing
         #expect(try await client.post(events.body).statuses.allSatisfy { $0 == "applied" })
     }
 
-    @Test func `a killed or stopped server has all that it acknowledged, each id once`()
+    @Test(.verifies("SYNC-17", "SYNC-18"))
+    func `a killed or stopped server has all that it acknowledged, each id once`()
         async throws
     {
         let batches = (0..<200).map { Sample.cities(10, from: UInt64($0 * 10 + 1)) }
@@ -167,7 +175,113 @@ import Testing
         }
     }
 
-    @Test func `what cannot be served is said at the start`() throws {
+    @Test(.verifies("SYNC-9"))
+    func `of several faults the first in the order of checks is the answer`() async throws {
+        let tokens = fixture.folder.appending(path: "tokens")
+        try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
+        let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
+        let stranger = ServerClient(base: server.base)
+        let ana = ServerClient(base: server.base, token: "good-token")
+        let good = Sample.cities(1)[0].line
+        let many = "[\(good)" + String(repeating: ",{}", count: 500)
+        let large = Data(repeating: UInt8(ascii: "<"), count: 1024 * 1024 + 64 * 1024 + 1)
+        #expect(try await stranger.post(Data("{".utf8), type: "text/plain").status == 401)
+        #expect(try await ana.post(Data("{".utf8), type: "text/plain").status == 415)
+        #expect(try await ana.post(large).errorCode == "batch_too_large")
+        #expect(try await ana.post(Data(many.utf8)).errorCode == "not_a_batch")
+        #expect(try await ana.post(Data("\(many)]".utf8)).errorCode == "batch_too_large")
+        #expect(try await ana.post(Data("[\(good),{}]".utf8)).errorCode == "unusable_id")
+        #expect(try await ana.allIDs().isEmpty)
+    }
+
+    /// Both requests come at once, so the answer to the first tells that the second is there, too.
+    @Test(.verifies("SYNC-42"))
+    func `a server that is told to end finishes the request that it has accepted`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        let url = try #require(URL(string: server.base))
+        let connection = Process()
+        connection.executableURL = URL(filePath: "/bin/bash")
+        connection.arguments = [
+            "-c", "exec 3<>/dev/tcp/127.0.0.1/\(try #require(url.port)); cat <&3 & cat >&3; wait",
+        ]
+        let requests = Pipe()
+        let replies = Pipe()
+        connection.standardInput = requests
+        connection.standardOutput = replies
+        try connection.run()
+        let event = Sample(sequence: 1)
+        let body = [event].body
+        let head = """
+            GET /healthz HTTP/1.1\r
+            Host: x\r
+            \r
+            POST /v1/events HTTP/1.1\r
+            Host: x\r
+            Content-Type: application/cloudevents-batch+json\r
+            Content-Length: \(body.count)\r
+            \r
+
+            """
+        try requests.fileHandleForWriting.write(contentsOf: Data(head.utf8) + body.prefix(100))
+        var text = ""
+        while !text.contains("\"ok\"}") {
+            let part = replies.fileHandleForReading.availableData
+            try #require(!part.isEmpty)
+            text += String(decoding: part, as: UTF8.self)
+        }
+        server.terminate()
+        try requests.fileHandleForWriting.write(contentsOf: body.dropFirst(100))
+        while !text.contains("]}") {
+            let part = replies.fileHandleForReading.availableData
+            try #require(!part.isEmpty, "the connection ended before the answer")
+            text += String(decoding: part, as: UTF8.self)
+        }
+        #expect(text.contains("\"status\":\"applied\""))
+        try requests.fileHandleForWriting.close()
+        #expect(server.stop() == 0)
+        connection.terminate()
+        let again = try ServerProcess(database: fixture.path)
+        #expect(try await ServerClient(base: again.base).allIDs() == [event.id.text])
+    }
+
+    @Test(.verifies("SYNC-43"))
+    func `what the server logs holds nothing of an event, and no token`() async throws {
+        let tokens = fixture.folder.appending(path: "tokens")
+        try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
+        let file = fixture.folder.appending(path: "messages")
+        try Data().write(to: file)
+        let server = try ServerProcess(
+            database: fixture.path, messages: FileHandle(forWritingTo: file), "--token-file",
+            tokens.path)
+        let ana = ServerClient(base: server.base, token: "good-token")
+        let note = Sample.note("added", "note-xyzzy", 3, text: "content-xyzzy")
+        var broken = note
+        broken.id = UUID()
+        broken.data = #"{"noteId":"note-xyzzy"}"#
+        let other = try DatabaseQueue(path: fixture.path)
+        try await other.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER failure BEFORE INSERT ON event WHEN NEW.sequence = 3
+                    BEGIN SELECT RAISE(ABORT, 'failure'); END
+                    """)
+        }
+        #expect(try await ana.post([note].body).status == 503)
+        try await other.write { try $0.execute(sql: "DROP TRIGGER failure") }
+        #expect(try await ana.post([note, broken].body).statuses == ["applied", "rejected"])
+        #expect(try await ana.post([broken].body, type: "text/plain").status == 415)
+        #expect(try await ana.post(Data("[{\"content-xyzzy".utf8)).status == 400)
+        let stranger = ServerClient(base: server.base, token: "bad-token-xyzzy")
+        #expect(try await stranger.post([note].body).status == 401)
+        #expect(server.stop() == 0)
+        let messages = try String(contentsOf: file, encoding: .utf8)
+        #expect(messages.contains("storage failed"))
+        for secret in ["xyzzy", "token", note.id.text, broken.id.text, Sample.device.text] {
+            #expect(!messages.lowercased().contains(secret), "\(messages)")
+        }
+    }
+
+    @Test(.verifies("SYNC-3")) func `what cannot be served is said at the start`() throws {
         func expect(_ status: Int32, _ word: String, _ arguments: [String]) throws {
             let end = try ServerProcess.run(["--port", "0"] + arguments)
             #expect(end.status == status)

@@ -22,13 +22,17 @@ final class ServerProcess {
     }
 
     /// Starts a server and waits until it is ready.
-    init(database: String, _ options: String...) throws {
+    ///
+    /// - Parameter messages: where its log goes.
+    init(
+        database: String, messages: FileHandle = .nullDevice, _ options: String...
+    ) throws {
         process = Process()
         process.executableURL = Self.binary
         process.arguments = ["--port", "0", "--database", "sqlite:\(database)"] + options
         let output = Pipe()
         process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
+        process.standardError = messages
         try process.run()
         var line = Data()
         while line.last != UInt8(ascii: "\n") {
@@ -50,9 +54,12 @@ final class ServerProcess {
         process.waitUntilExit()
     }
 
+    /// Asks the server to end, and does not wait for it.
+    func terminate() { process.terminate() }
+
     /// Asks the server to end.
     func stop() -> Int32 {
-        process.terminate()
+        if process.isRunning { process.terminate() }
         process.waitUntilExit()
         return process.terminationStatus
     }

@@ -1,10 +1,12 @@
 // The worked example of the protocol page, sent to the real server.
 
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct SpecExampleTests {
-    @Test func `the worked example of the protocol page is what the server answers`() async throws {
+    @Test(.verifies("SYNC-20", "SYNC-21", "SYNC-26", "SYNC-29"))
+    func `the worked example of the protocol page is what the server answers`() async throws {
         let page = try String(
             contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
                 .appending(path: "../../Spec/sync-protocol.md").standardizedFileURL,

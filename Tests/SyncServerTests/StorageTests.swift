@@ -4,6 +4,7 @@ import EventSourcing
 import Foundation
 import GRDB
 import SyncServerStorage
+import TestSupport
 import Testing
 
 @Suite struct StorageTests {
@@ -11,7 +12,7 @@ import Testing
 
     init() throws { fixture = try StorageFixture() }
 
-    @Test func `every commit is synced before it is answered`() throws {
+    @Test(.verifies("SYNC-17")) func `every commit is synced before it is answered`() throws {
         let storage = try fixture.open()
         #expect(try storage.writerPragma("synchronous") == "2")
         #expect(try storage.writerPragma("journal_mode") == "wal")
@@ -42,7 +43,8 @@ import Testing
         #expect(try await storage.append([change]).map(\.status) == [.applied])
     }
 
-    @Test func `a batch that fails in the middle leaves nothing behind`() async throws {
+    @Test(.verifies("SYNC-17"))
+    func `a batch that fails in the middle leaves nothing behind`() async throws {
         let storage = try fixture.open()
         let first = Sample.cities(1)
         _ = try await storage.append(first)
@@ -63,7 +65,8 @@ import Testing
         #expect(try await storage.all() == (first + batch).map(\.line))
     }
 
-    @Test func `the server's order is the order of commits, whatever the page size`()
+    @Test(.verifies("SYNC-19", "SYNC-35"))
+    func `the server's order is the order of commits, whatever the page size`()
         async throws
     {
         let storage = try fixture.open()
@@ -74,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `the order of a source is its sequence`() async throws {
+    @Test(.verifies("SYNC-36")) func `the order of a source is its sequence`() async throws {
         let storage = try fixture.open()
         var events = Sample.cities(25)
         var foreign = Sample.cities(2)
@@ -89,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `an empty page leads on to what comes later`() async throws {
+    @Test(.verifies("SYNC-33")) func `an empty page leads on to what comes later`() async throws {
         let storage = try fixture.open()
         let start = try await storage.page(account: "ana", source: nil, after: nil, limit: 10)
         #expect(start.lines.isEmpty)
@@ -101,7 +104,7 @@ import Testing
         #expect(end == EventPage(lines: [], next: page.next))
     }
 
-    @Test func `a page of large events is cut short`() async throws {
+    @Test(.verifies("SYNC-34")) func `a page of large events is cut short`() async throws {
         let storage = try fixture.open()
         var events = Sample.cities(8)
         for index in events.indices {
@@ -116,7 +119,8 @@ import Testing
         #expect(try await storage.all() == events.map(\.line))
     }
 
-    @Test func `lines are kept to the byte, without the position`() async throws {
+    @Test(.verifies("SYNC-15", "SYNC-31"))
+    func `lines are kept to the byte, without the position`() async throws {
         let storage = try fixture.open()
         let event = Sample(
             sequence: 7, data: #"{"userId":"ana", "cityId":"lis\u0062on","n":1.0e3}"#)
@@ -126,7 +130,7 @@ import Testing
         #expect(try await storage.all() == [event.line])
     }
 
-    @Test func `what is no line of a log is stored as one`() async throws {
+    @Test(.verifies("SYNC-12")) func `what is no line of a log is stored as one`() async throws {
         let storage = try fixture.open()
         let event = Sample(sequence: 7, lane: nil, time: nil)
         let loose = """

@@ -3,6 +3,7 @@
 import EventSourcing
 import Foundation
 import SyncServerStorage
+import TestSupport
 import Testing
 
 @Suite struct VerdictTests {
@@ -16,21 +17,24 @@ import Testing
 
     private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
 
-    @Test func `a new event is applied, and the same again is a duplicate`() async throws {
+    @Test(.verifies("SYNC-22", "SYNC-24"))
+    func `a new event is applied, and the same again is a duplicate`() async throws {
         let event = Sample(sequence: 1)
         #expect(try await storage.append([event]) == [Verdict(event.id, .applied)])
         #expect(try await storage.append([event]) == [Verdict(event.id, .duplicate)])
         #expect(try await storage.all() == [event.line])
     }
 
-    @Test func `an event that stands twice in a batch is stored once`() async throws {
+    @Test(.verifies("SYNC-16", "SYNC-18"))
+    func `an event that stands twice in a batch is stored once`() async throws {
         let event = Sample(sequence: 1)
         let verdicts = try await storage.append([event, event])
         #expect(statuses(verdicts) == [.applied, .duplicate])
         #expect(try await storage.all() == [event.line])
     }
 
-    @Test func `the same content from another source and in another spelling is a duplicate`()
+    @Test(.verifies("SYNC-24"))
+    func `the same content from another source and in another spelling is a duplicate`()
         async throws
     {
         var event = Sample(sequence: 1)
@@ -43,7 +47,8 @@ import Testing
         #expect(statuses(try await storage.append([event])) == [.duplicate])
     }
 
-    @Test func `the same id with other content is rejected as id_reused`() async throws {
+    @Test(.verifies("SYNC-25"))
+    func `the same id with other content is rejected as id_reused`() async throws {
         var event = Sample(sequence: 1)
         _ = try await storage.append([event])
         let line = event.line
@@ -54,7 +59,8 @@ import Testing
         #expect(try await storage.all() == [line])
     }
 
-    @Test func `two events under one source and sequence are both kept, with source_fork`()
+    @Test(.verifies("SYNC-23"))
+    func `two events under one source and sequence are both kept, with source_fork`()
         async throws
     {
         let one = Sample(sequence: 1)
@@ -65,14 +71,16 @@ import Testing
         #expect(try await storage.all().count == 2)
     }
 
-    @Test(arguments: [
-        (#""specversion":"1.0""#, #""specversion":"0.3""#),
-        (#""type":"daybook.city.saved""#, #""type":"""#),
-        (#""source":"urn:uuid:"#, #""source":"device/"#),
-        (#""sequence":"0000"#, #""sequence":"-000"#),
-        (#""cityId":"lisbon""#, #""cityId":"""#),
-        (#""time":"2026"#, #""time":"next year"#),
-    ])
+    @Test(
+        .verifies("SYNC-11", "SYNC-14", "SYNC-26"),
+        arguments: [
+            (#""specversion":"1.0""#, #""specversion":"0.3""#),
+            (#""type":"daybook.city.saved""#, #""type":"""#),
+            (#""source":"urn:uuid:"#, #""source":"device/"#),
+            (#""sequence":"0000"#, #""sequence":"-000"#),
+            (#""cityId":"lisbon""#, #""cityId":"""#),
+            (#""time":"2026"#, #""time":"next year"#),
+        ])
     func `an event that breaks a rule is rejected as invalid_event`(
         rule: String, broken: String
     ) async throws {
@@ -87,7 +95,8 @@ import Testing
         #expect(try await storage.all().isEmpty)
     }
 
-    @Test func `an event above 256 KiB is rejected as too_large`() async throws {
+    @Test(.verifies("SYNC-13", "SYNC-26"))
+    func `an event above 256 KiB is rejected as too_large`() async throws {
         var event = Sample(sequence: 1)
         event.data =
             #"{"userId":"ana","cityId":"lisbon","x":"\#(String(repeating: "x", count: 256 * 1024))"}"#
@@ -96,7 +105,8 @@ import Testing
         #expect(verdict.code == .tooLarge)
     }
 
-    @Test func `a change based on the head is applied, on anything else a conflict`()
+    @Test(.verifies("SYNC-27"))
+    func `a change based on the head is applied, on anything else a conflict`()
         async throws
     {
         let added = Sample.note("added", "n", 1)
@@ -112,7 +122,8 @@ import Testing
         #expect(statuses(try await storage.append([deleted])) == [.applied])
     }
 
-    @Test func `a change with a base to a note that the server does not know is a conflict`()
+    @Test(.verifies("SYNC-27"))
+    func `a change with a base to a note that the server does not know is a conflict`()
         async throws
     {
         let change = Sample.note("updated", "n", 2, base: UUID())
@@ -121,7 +132,8 @@ import Testing
         #expect(verdict.current == nil)
     }
 
-    @Test func `a change without a base is applied whatever the head`() async throws {
+    @Test(.verifies("SYNC-28"))
+    func `a change without a base is applied whatever the head`() async throws {
         let events = [
             Sample.note("added", "n", 1), Sample.note("updated", "n", 2),
             Sample.note("updated", "n", 3),
@@ -132,7 +144,8 @@ import Testing
         #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == events[2].line)
     }
 
-    @Test func `the head is the event that the views show, whatever arrived last`() async throws {
+    @Test(.verifies("SYNC-28"))
+    func `the head is the event that the views show, whatever arrived last`() async throws {
         let added = Sample.note("added", "n", 1)
         var newer = Sample.note("updated", "n", 2)
         newer.time = "2026-02-22T12:00:00.000Z"
@@ -146,7 +159,7 @@ import Testing
         #expect(statuses(try await storage.append([next])) == [.applied])
     }
 
-    @Test func `a deletion stays the head`() async throws {
+    @Test(.verifies("SYNC-28")) func `a deletion stays the head`() async throws {
         let added = Sample.note("added", "n", 1)
         let deleted = Sample.note("deleted", "n", 2, base: added.id)
         var blind = Sample.note("updated", "n", 3)
@@ -160,7 +173,8 @@ import Testing
         #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == deleted.line)
     }
 
-    @Test func `the heads that come with conflicts leave the answer small`() async throws {
+    @Test(.verifies("SYNC-29"))
+    func `the heads that come with conflicts leave the answer small`() async throws {
         let text = String(repeating: "x", count: 200_000)
         var verdicts: [Verdict] = []
         var changes: [Sample] = []
@@ -177,7 +191,8 @@ import Testing
         #expect(rest.allSatisfy { $0 == .conflict })
     }
 
-    @Test func `nothing overtakes in a lane, and other lanes go on`() async throws {
+    @Test(.verifies("SYNC-16", "SYNC-29"))
+    func `nothing overtakes in a lane, and other lanes go on`() async throws {
         let added = Sample.note("added", "n", 1)
         let lost = Sample.note("updated", "n", 2, base: UUID())
         let later = Sample.note("updated", "n", 3)
@@ -188,13 +203,14 @@ import Testing
         #expect(try await storage.all() == [added.line, elsewhere.line])
     }
 
-    @Test func `an unreadable event holds its lane, too`() async throws {
+    @Test(.verifies("SYNC-29")) func `an unreadable event holds its lane, too`() async throws {
         var events = [Sample(sequence: 1), Sample(sequence: 2)]
         events[0].type = ""
         #expect(statuses(try await storage.append(events)) == [.rejected, .unprocessed])
     }
 
-    @Test func `an event accepted once stays a duplicate when the rules become stricter`()
+    @Test(.verifies("SYNC-24"))
+    func `an event accepted once stays a duplicate when the rules become stricter`()
         async throws
     {
         var event = Sample(sequence: 1)
@@ -206,7 +222,8 @@ import Testing
         #expect(statuses(try await storage.append([event])) == [.duplicate])
     }
 
-    @Test func `accounts with the same id do not see each other`() async throws {
+    @Test(.verifies("SYNC-18"))
+    func `accounts with the same id do not see each other`() async throws {
         var event = Sample(sequence: 1)
         let line = event.line
         #expect(statuses(try await storage.append([event], account: "ana")) == [.applied])

@@ -2,6 +2,7 @@
 
 import Foundation
 import LogFormat
+import TestSupport
 import Testing
 
 @Suite struct ExitCodeTests {
@@ -24,14 +25,15 @@ import Testing
         try Data(bytes).write(to: segment)
     }
 
-    @Test(arguments: ["inspect", "verify", "views"])
+    @Test(.verifies("TOOL-2"), arguments: ["inspect", "verify", "views"])
     func `a missing folder is 66`(command: String) throws {
         let run = try ToolRun.logtool(command, "/nowhere/at-all")
         #expect(run.status == 66)
         #expect(run.output.isEmpty && run.messages.contains("/nowhere/at-all"))
     }
 
-    @Test func `a folder that holds other things is 66 and is left alone`() throws {
+    @Test(.verifies("SEG-1", "TOOL-2"))
+    func `a folder that holds other things is 66 and is left alone`() throws {
         let folder = try TemporaryFolder()
         _ = try folder.file("holiday.jpg", content: "x")
         for command in ["inspect", "verify", "views"] {
@@ -43,7 +45,8 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["holiday.jpg"])
     }
 
-    @Test func `a broken line stops an import with its number, and the mended file completes it`()
+    @Test(.verifies("TOOL-2", "TOOL-4"))
+    func `a broken line stops an import with its number, and the mended file completes it`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -60,7 +63,8 @@ import Testing
         #expect(again.output.contains("\"appended\":\(sound.count - 29),\"skipped\":29"))
     }
 
-    @Test func `an id with other content stops an import with its number`() throws {
+    @Test(.verifies("TOOL-2"))
+    func `an id with other content stops an import with its number`() throws {
         let folder = try importedSample()
         let lines = try sampleLines()
         let changed = lines[0].replacing(
@@ -72,7 +76,7 @@ import Testing
         #expect(run.messages.contains("line 3"))
     }
 
-    @Test func `a newer format is 65 and says to update`() throws {
+    @Test(.verifies("TOOL-2")) func `a newer format is 65 and says to update`() throws {
         let folder = try importedSample()
         try damage(folder) { bytes in
             bytes[16] = 2
@@ -86,7 +90,8 @@ import Testing
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 65)
     }
 
-    @Test func `an unknown incompatible feature is 65, an unknown compatible one is ignored`()
+    @Test(.verifies("SEG-2", "TOOL-2"))
+    func `an unknown incompatible feature is 65, an unknown compatible one is ignored`()
         throws
     {
         let folder = try importedSample()
@@ -109,7 +114,8 @@ import Testing
         return withUnsafeBytes(of: value.littleEndian) { Array($0) }
     }
 
-    @Test func `two writers at once: the second gets 75, readers go on`() throws {
+    @Test(.verifies("TOOL-2", "TOOL-3"))
+    func `two writers at once: the second gets 75, readers go on`() throws {
         let folder = try importedSample()
         let holder = Process()
         holder.executableURL = Tool.binary("logtool")
@@ -132,17 +138,19 @@ import Testing
         #expect(holder.terminationStatus == 0)
     }
 
-    @Test func `a position that the log does not have yet is 65`() throws {
+    @Test(.verifies("TOOL-2")) func `a position that the log does not have yet is 65`() throws {
         let folder = try importedSample()
         let run = try ToolRun.logtool("views", folder.log, "notes", "--at", "10000")
         #expect(run.status == 65)
     }
 
-    @Test(arguments: [
-        ["inspect"], ["views", "x", "weather"], ["import", "x", "y", "--batch", "0"],
-        ["inspect", "x", "--limit", "3"], ["replay", "x", "--to", "ftp://elsewhere"],
-        ["frobnicate"],
-    ])
+    @Test(
+        .verifies("TOOL-2"),
+        arguments: [
+            ["inspect"], ["views", "x", "weather"], ["import", "x", "y", "--batch", "0"],
+            ["inspect", "x", "--limit", "3"], ["replay", "x", "--to", "ftp://elsewhere"],
+            ["frobnicate"],
+        ])
     func `wrong usage is 64`(arguments: [String]) throws {
         let process = Process()
         process.executableURL = Tool.binary("logtool")
@@ -154,7 +162,8 @@ import Testing
         #expect(process.terminationStatus == 64)
     }
 
-    @Test func `nobody listening is 75, and the outbox is as before`() throws {
+    @Test(.verifies("RPL-7", "TOOL-2", "TOOL-5"))
+    func `nobody listening is 75, and the outbox is as before`() throws {
         let folder = try importedSample()
         let run = try ToolRun.logtool(
             "replay", folder.log, "--to", "http://127.0.0.1:9", "--once")

@@ -2,6 +2,7 @@
 // --filter GoldenTests, and read the difference before committing it.
 
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct GoldenTests {
@@ -37,7 +38,7 @@ import Testing
         return folder
     }
 
-    @Test func `import says what it did`() throws {
+    @Test(.verifies("TOOL-1", "TOOL-4")) func `import says what it did`() throws {
         let folder = try TemporaryFolder()
         try check("import", ToolRun.logtool("import", folder.log, Tool.sample))
         try check("import-again", ToolRun.logtool("import", folder.log, Tool.sample))
@@ -47,7 +48,29 @@ import Testing
             ToolRun.logtool("import", other.log, Tool.sample, "--ack", "--batch", "7"))
     }
 
-    @Test func `inspect shows a summary and the events`() throws {
+    @Test(.verifies("TOOL-1"))
+    func `a summary is one object in json and ndjson alike, and a list in json is one array`()
+        throws
+    {
+        let folder = try importedSample()
+        let lines = try ToolRun.logtool("inspect", folder.log)
+        #expect(
+            try ToolRun.logtool("inspect", folder.log, "--output", "json").output == lines.output)
+        #expect(
+            try ToolRun.logtool("inspect", folder.log, "--output", "ndjson").output
+                == lines.output)
+        #expect(lines.output.split(separator: "\n").count == 1)
+        for arguments in [["views"], ["inspect", "--events"], ["verify"]] {
+            let list = try ToolRun.logtool(
+                arguments[0], [folder.log] + arguments.dropFirst() + ["--output", "json"])
+            #expect(list.status == 0)
+            let rows = try JSONSerialization.jsonObject(with: Data(list.output.utf8)) as? [Any]
+            let plain = try ToolRun.logtool(arguments[0], [folder.log] + arguments.dropFirst())
+            #expect(rows?.count == plain.output.split(separator: "\n").count)
+        }
+    }
+
+    @Test(.verifies("TOOL-1")) func `inspect shows a summary and the events`() throws {
         let folder = try importedSample()
         try check("inspect", ToolRun.logtool("inspect", folder.log, "--output", "ndjson"))
         try check("inspect-table", ToolRun.logtool("inspect", folder.log, "--output", "table"))
@@ -65,7 +88,9 @@ import Testing
                 "inspect", folder.log, "--events", "--subject", "ana", "--output", "json"))
     }
 
-    @Test(arguments: ["cities", "notes", "preferences", "progress", "outbox"])
+    @Test(
+        .verifies("TOOL-1", "VIEW-9"),
+        arguments: ["cities", "notes", "preferences", "progress", "outbox"])
     func `views are printed by key`(view: String) throws {
         let folder = try importedSample()
         try check("view-\(view)", ToolRun.logtool("views", folder.log, view))
@@ -74,7 +99,8 @@ import Testing
         try check("view-\(view)-at-20", ToolRun.logtool("views", folder.log, view, "--at", "20"))
     }
 
-    @Test func `verify prints nothing for a sound log and its findings for another`() throws {
+    @Test(.verifies("REC-7", "TOOL-2"))
+    func `verify prints nothing for a sound log and its findings for another`() throws {
         let folder = try importedSample()
         try check("verify", ToolRun.logtool("verify", folder.log))
         let segment = folder.log + "/00000000000000000001.lz4"

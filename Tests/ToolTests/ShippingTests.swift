@@ -2,6 +2,7 @@
 
 import Foundation
 import LogFormat
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -26,7 +27,8 @@ import Testing
         }
     }
 
-    @Test func `what was shipped is what the log holds, and shipping again ships nothing`()
+    @Test(.verifies("RPL-1", "SYNC-31", "TOOL-5"))
+    func `what was shipped is what the log holds, and shipping again ships nothing`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -45,7 +47,8 @@ import Testing
         #expect(try await held(by: server) == lines)
     }
 
-    @Test func `a server that was killed and came back holds each event once`() async throws {
+    @Test(.verifies("SYNC-18", "SYNC-24"))
+    func `a server that was killed and came back holds each event once`() async throws {
         let folder = try TemporaryFolder()
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let database = folder.path + "/events.sqlite"
@@ -64,8 +67,33 @@ import Testing
         #expect(try await held(by: again).count == 56)
     }
 
-    @Test func `a server that answers something else is 75, says why, and charges nothing`() throws
-    {
+    @Test(.verifies("TOOL-5"))
+    func `what the server rejects is 1, also in later runs, and is told in numbers`() throws {
+        let folder = try TemporaryFolder()
+        let other = try TemporaryFolder()
+        let server = try RunningServer(database: folder.path + "/events.sqlite")
+        let id = UUID().uuidString.lowercased()
+        // Two logs with one id and different content: whoever ships second is rejected.
+        for (place, user, status) in [(folder, "ana", Int32(0)), (other, "bob", 1)] {
+            let line = """
+                {"specversion":"1.0","id":"\(id)","type":"daybook.city.saved",\
+                "data":{"userId":"\(user)","cityId":"lisbon"}}
+                """
+            try #require(try ToolRun.logtool("import", place.log, "-", input: line).status == 0)
+            let run = try ToolRun.logtool("replay", place.log, "--to", server.url, "--once")
+            #expect(run.status == status, "\(run.messages)")
+            #expect(
+                run.output
+                    == "{\"applied\":\(1 - status),\"duplicate\":0,\"rejected\":\(status),"
+                    + "\"conflict\":0,\"pending\":\(status)}\n")
+        }
+        let again = try ToolRun.logtool("replay", other.log, "--to", server.url, "--once")
+        #expect(again.status == 1)
+        #expect(again.output.contains("\"rejected\":0,\"conflict\":0,\"pending\":1"))
+    }
+
+    @Test(.verifies("RPL-5", "TOOL-5"))
+    func `a server that answers something else is 75, says why, and charges nothing`() throws {
         let folder = try TemporaryFolder()
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let server = try RunningServer(database: folder.path + "/events.sqlite")

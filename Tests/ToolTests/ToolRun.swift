@@ -14,6 +14,11 @@ struct ToolRun {
         try run("logtool", arguments, input: input)
     }
 
+    /// Runs a command of logtool to its end.
+    static func logtool(_ command: String, _ arguments: [String]) throws -> ToolRun {
+        try run("logtool", [command] + arguments, input: nil)
+    }
+
     private static func run(
         _ tool: String, _ arguments: [String], input: String?
     ) throws -> ToolRun {

@@ -1,0 +1,235 @@
+// In which order a writer writes and syncs, and what a commit and the lock file consist of.
+
+import DaybookTestKit
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct WriteOrderTests {
+    private static let segment = "/log/00000000000000000001.lz4"
+
+    /// What was asked of a file system, in order, but for what only reads.
+    private final class Record: Sendable {
+        private let operations = Mutex<[String]>([])
+
+        init(_ files: InMemoryFileSystem) {
+            files.failing { [self] operation, path in
+                if ["write", "grow", "truncate", "sync", "remove"].contains(operation) {
+                    operations.withLock { $0.append("\(operation) \(path)") }
+                }
+                return nil
+            }
+        }
+
+        /// What came since the last time.
+        func take() -> [String] {
+            operations.withLock { operations in
+                defer { operations = [] }
+                return operations
+            }
+        }
+    }
+
+    /// Fails where a segment is written to before what was written to it is synced.
+    private func expectSyncedWrites(_ operations: [String], _ what: Comment) {
+        var unsynced: Set<Substring> = []
+        for operation in operations {
+            let parts = operation.split(separator: " ")
+            guard parts[1].hasSuffix(".lz4") else { continue }
+            if parts[0] == "write" {
+                #expect(unsynced.insert(parts[1]).inserted, what)
+            } else if parts[0] == "sync" {
+                unsynced.remove(parts[1])
+            }
+        }
+        #expect(unsynced.isEmpty, what)
+    }
+
+    @Test(.verifies("REC-2"))
+    func `nothing is written to a segment while an earlier write is unsynced`() throws {
+        var test = TestLog()
+        let record = Record(test.files)
+        var log = try test.open()
+        expectSyncedWrites(record.take(), "creating")
+        for paddings in [[0], [70_000], [5, 5], [300_000], [1]] {
+            try test.append(to: log, paddings: paddings)
+            expectSyncedWrites(record.take(), "appending \(paddings)")
+        }
+        try log.roll()
+        expectSyncedWrites(record.take(), "sealing")
+        try test.append(to: log, paddings: [2])
+        try log.close()
+        expectSyncedWrites(record.take(), "closing")
+        log = try test.open()
+        try test.append(to: log, paddings: [3])
+        expectSyncedWrites(record.take(), "opening and going on")
+
+        let killed = test.files.snapshot()
+        let path = try #require(TestLog.segments(killed).last)
+        let end = try #require(killed[path]?.lastIndex { $0 != 0 })
+        // The trailer's size is the last that is not zero; the checksum before it is the commit's.
+        killed.flip(bit: (end - 12) * 8, of: path)
+        let mending = Record(killed)
+        let mended = try Log(at: TestLog.path, environment: TestLog.environment(killed))
+        #expect(mended.recovery.tornTail != nil)
+        expectSyncedWrites(mending.take(), "mending")
+    }
+
+    @Test(.verifies("SEG-3")) func `a commit is one write, then one sync`() throws {
+        var test = TestLog()
+        let log = try test.open()
+        let record = Record(test.files)
+        // Begins a frame, then goes on with it; all within the room of a new segment.
+        for paddings in [[0], [5, 5], [0]] {
+            try test.append(to: log, paddings: paddings)
+            #expect(record.take() == ["write \(Self.segment)", "sync \(Self.segment)"])
+        }
+    }
+
+    @Test(.verifies("REC-1", "SEG-4"))
+    func `a new segment and new room are synced before a commit is written there`() throws {
+        var test = TestLog()
+        let record = Record(test.files)
+        let log = try test.open()
+        let created = record.take()
+        #expect(
+            created.suffix(5) == [
+                "grow \(Self.segment)", "sync \(Self.segment)", "write \(Self.segment)",
+                "sync \(Self.segment)", "sync /log",
+            ])
+        try test.append(to: log, paddings: [200_000])
+        #expect(
+            record.take() == [
+                "write \(Self.segment)", "grow \(Self.segment)", "sync \(Self.segment)",
+                "write \(Self.segment)", "sync \(Self.segment)",
+            ])
+    }
+
+    @Test(.verifies("REC-4", "REC-9"))
+    func `the last commit is written again with a copy that is durable before and gone after`()
+        throws
+    {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0])
+        let killed = test.files.snapshot()
+        let record = Record(killed)
+        _ = try Log(at: TestLog.path, environment: TestLog.environment(killed))
+        let operations = record.take().drop { $0 != "write /log/rewrite.new" }
+        #expect(
+            operations.prefix(8) == [
+                "write /log/rewrite.new", "sync /log/rewrite.new", "sync /log",
+                "write \(Self.segment)", "sync \(Self.segment)", "remove /log/rewrite",
+                "remove /log/rewrite.new", "sync /log",
+            ])
+    }
+
+    @Test(.verifies("REC-9"))
+    func `a whole copy stands for the bytes in the segment, any other is removed`() throws {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0])
+        let before = try #require(test.files[Self.segment]?.lastIndex { $0 != 0 })
+        try test.append(to: log, paddings: [100])
+        let files = test.files.snapshot()
+        // What the second commit wrote begins at the end mark of the first, somewhere behind here.
+        let range = before - 40..<before + 60
+        let bytes = try #require(files[Self.segment]?[range])
+        var copy = Array("DAYBOOKR".utf8)
+        copy.append(littleEndian: UInt64(1))
+        copy.append(littleEndian: UInt64(range.lowerBound))
+        copy.append(littleEndian: UInt64(bytes.count))
+        copy += bytes
+        var digest = XXH64()
+        digest.update(copy.span.bytes)
+        copy.append(littleEndian: digest.value())
+        for at in before + 10..<before + 60 { files[Self.segment]?[at] = 0xA5 }
+
+        let whole = files.snapshot()
+        whole["/log/rewrite"] = copy
+        #expect(try TestLog.read(whole) == test.lines)
+        #expect(whole["/log/rewrite"] == copy)
+        let opened = try Log(at: TestLog.path, environment: TestLog.environment(whole))
+        #expect(opened.recovery.tornTail == nil)
+        #expect(whole["/log/rewrite"] == nil)
+        #expect(try TestLog.read(whole) == test.lines)
+
+        let torn = files.snapshot()
+        torn["/log/rewrite"] = copy.dropLast()
+        #expect(try TestLog.read(torn) == [test.lines[0]])
+        let reopened = try Log(at: TestLog.path, environment: TestLog.environment(torn))
+        #expect(reopened.recovery.tornTail != nil)
+        #expect(torn["/log/rewrite"] == nil)
+        #expect(try TestLog.read(torn) == [test.lines[0]])
+    }
+
+    @Test(.verifies("FRM-4"))
+    func `a commit that is not whole lines, or has an empty one, is damage`() throws {
+        func files(_ plaintext: [UInt8]) throws -> InMemoryFileSystem {
+            var bytes = SegmentHeader(logID: 1, account: nil, base: Position(1), createdAt: 0)
+                .encoded()
+            FrameHeader(contentBytes: nil).append(to: &bytes)
+            var compressor = BlockCompressor()
+            compressor.append(block: plaintext.span.bytes, to: &bytes)
+            bytes += [0, 0, 0, 0] + CloseMark(last: Position(2)).encoded()
+            let files = InMemoryFileSystem()
+            try files.createDirectory(TestLog.path)
+            files[Self.segment] = bytes
+            return files
+        }
+        let first = TestLog.line(1)
+        let second = TestLog.line(2)
+        let sound = try files(first + [10] + second + [10])
+        #expect(try TestLog.read(sound) == [first, second])
+        for broken in [
+            first + [10] + second, first + [10, 10] + second + [10],
+            [10] + first + [10] + second + [10], first + [10] + second + [10, 10],
+        ] {
+            let files = try files(broken)
+            let read = #expect(throws: LogError.self) { try TestLog.read(files) }
+            #expect(read?.code == .corrupt)
+            let opened = #expect(throws: LogError.self) {
+                try Log(at: TestLog.path, environment: TestLog.environment(files))
+            }
+            #expect(opened?.code == .corrupt)
+        }
+    }
+
+    @Test(.verifies("LINE-4"))
+    func `the lock file names the incarnation and itself, and anything else means a new one`()
+        throws
+    {
+        let test = TestLog()
+        let log = try test.open()
+        try log.close()
+        let marker = try #require(test.files["/log/lock"])
+        let inode = String(try test.files.open("/log/lock", .read).identity())
+        var expected: [UInt8] = []
+        LineText.append(uuid: log.incarnation, to: &expected)
+        expected += Array(
+            " \(String(repeating: "0", count: 20 - inode.count))\(inode)\n".utf8)
+        #expect(marker == expected)
+        #expect(marker.count == 58)
+        #expect(marker[14] == UInt8(ascii: "4"))
+
+        let text = String(decoding: marker, as: UTF8.self)
+        for other in [
+            "", String(text.dropLast()), text + "\n", text.uppercased(),
+            text.replacing(" 0", with: " 1"), text.replacing(" ", with: "\t"),
+        ] {
+            let files = test.files.snapshot()
+            files["/log/lock"] = Array(other.utf8)
+            let record = Record(files)
+            let environment = LogEnvironment(fileSystem: files, random: { 99 })
+            let new = try Log(at: TestLog.path, environment: environment)
+            #expect(new.incarnation != log.incarnation, "\(other)")
+            let lock = record.take().filter { $0.hasSuffix("/lock") || $0.hasSuffix("/log") }
+            #expect(lock.suffix(2) == ["sync /log/lock", "sync /log"])
+            try new.close()
+            let again = try Log(at: TestLog.path, environment: environment)
+            #expect(again.incarnation == new.incarnation)
+        }
+    }
+}
