@@ -118,6 +118,22 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
+    @Test func `a city's notes are told as they are and as they change, until the store closes`()
+        async throws
+    {
+        let store = try await openStore()
+        try await store.notes.add("elsewhere", city: "porto", by: "u")
+        var changes = store.notes(in: "lisbon").changes.makeAsyncIterator()
+        #expect(await changes.next() == [])
+        let note = try await store.notes.add("one", city: "lisbon", by: "u")
+        #expect(await changes.next()?.map(\.content) == ["one"])
+        try await store.notes.update(note.id, "two", by: "u")
+        #expect(await changes.next()?.map(\.content) == ["two"])
+        #expect(store.notes(in: "lisbon").current.count == 1)
+        try await store.close()
+        #expect(await changes.next() == nil)
+    }
+
     @Test func `a log belongs to one account`() async throws {
         let files = InMemoryFileSystem()
         try await openStore(files).close()

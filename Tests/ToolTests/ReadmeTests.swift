@@ -36,7 +36,7 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
     try await store.progress.completeLesson(
         "lesson-7", course: "spanish", by: "user-456", score: 0.9)
 
-    for note in store.view(NotesView.self).notes(in: "lisbon") {
+    for note in store.notes(in: "lisbon").current {
         print(note.content)
     }
 

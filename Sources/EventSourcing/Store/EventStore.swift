@@ -159,7 +159,7 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal after every commit, the first at once; several that nobody took become one. Ends
+    /// A signal whenever the views have changed, the first at once; several that nobody took become one. Ends
     /// when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
@@ -262,6 +262,10 @@ public actor EventStore {
         }
         for event in batch.events.dropFirst(batch.relaxedCount) { views.fold(event) }
         for waiter in batch.waiters { waiter.resume() }
+        signalChange()
+    }
+
+    private func signalChange() {
         for signal in commitSignals.values { signal.yield() }
     }
 
@@ -355,6 +359,7 @@ public actor EventStore {
                 views.fold(event)
             }
             pending.add(batch, relaxed: true)
+            signalChange()
             if pending.lines.count >= Self.relaxedBytesMax {
                 // On a full disk they go on waiting, until a whole commit of them has gathered.
                 do { try flush() } catch let error as LogError where error.code == .diskFull {}
