@@ -102,7 +102,9 @@ public final class Log: Sendable {
         }
         if case .sealed(let footer, let footerAt, _) = last {
             let path = directory + "/" + names[names.count - 1]
-            sealed.append(try Self.sealedLast(path, footer, footerAt: footerAt, fileSystem))
+            sealed.append(
+                try SealedSegment(
+                    last: path, footer: footer, footerAt: footerAt, fileSystem))
         }
         // All is checked before anything is mended: whoever is refused finds nothing changed.
         let next = try Self.checkChain(sealed, last, account, directory)
@@ -165,23 +167,6 @@ public final class Log: Sendable {
             path: directory + "/" + SegmentName.of(live.header.base), base: live.header.base,
             file: live.file, dataEnd: live.dataEnd, fileBytes: live.fileBytes,
             openFrame: live.openFrame, hasCloseMark: hasCloseMark)
-    }
-
-    /// The sealed last segment. Its footer need not end the file yet: a kill, or an error, may have
-    /// kept the room behind it from being cut off.
-    static func sealedLast(
-        _ path: String, _ footer: SegmentFooter, footerAt: Int, _ fileSystem: any FileSystem
-    ) throws(LogError) -> SealedSegment {
-        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
-        let bytes = try storage { () throws(FileError) in
-            try file.read(at: 0, count: SegmentHeader.encodedBytes)
-        }
-        let header: SegmentHeader
-        do throws(FormatError) {
-            header = try SegmentHeader(bytes.span.bytes)
-        } catch { throw LogError(error, path: path, offset: 0) }
-        return try SealedSegment(
-            path: path, file: file, header: header, footer: footer, footerAt: footerAt)
     }
 
     /// Writes the footer of a sealed last segment again: if its sync failed, only the page cache
@@ -352,7 +337,7 @@ public final class Log: Sendable {
         let name = SegmentName.of(live.base)
         do throws(LogError) {
             let seed = UInt32(truncatingIfNeeded: environment.random())
-            _ = try live.seal { state.contents.footer(seed: seed, digest: $0) }
+            try live.seal { state.contents.footer(seed: seed, digest: $0) }
         } catch {
             if error.code == .diskFull { state.live = consume live }
             throw poison(&state, error)

@@ -56,7 +56,7 @@ package struct LogReader: Sendable {
             }
             if number < names.count - 1 {
                 let segment = try SealedSegment(name, in: directory, fileSystem)
-                try check(segment.header, &logID, path)
+                try segment.header.check(isOf: &logID, path)
                 next = segment.footer.coveredThrough.next
                 outcome.last = segment.footer.coveredThrough
                 guard next > first else { continue }
@@ -88,15 +88,6 @@ package struct LogReader: Sendable {
         var id: [UInt8] = []
         LineText.append(uuid: header?.logID ?? 0, to: &id)
         return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
-    }
-
-    private func check(
-        _ header: SegmentHeader, _ logID: inout UInt128?, _ path: String
-    ) throws(LogError) {
-        guard logID == nil || logID == header.logID else {
-            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
-        }
-        logID = header.logID
     }
 
     private func readLast(
@@ -147,7 +138,7 @@ package struct LogReader: Sendable {
     private func finish(
         _ live: LiveSegment, _ path: String, _ logID: inout UInt128?, _ outcome: inout Outcome
     ) throws(LogError) {
-        try check(live.header, &logID, path)
+        try live.header.check(isOf: &logID, path)
         outcome.last = max(outcome.last, Position(live.contents.next.rawValue - 1))
     }
 }

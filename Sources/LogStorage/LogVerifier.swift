@@ -90,7 +90,7 @@ package struct LogVerifier {
         do {
             guard following == nil else {
                 let segment = try SealedSegment(name, in: directory, fileSystem)
-                try check(segment.header, &logID, path)
+                try segment.header.check(isOf: &logID, path)
                 try verify(segment, &found, &summary, line)
                 return segment.footer.coveredThrough.next
             }
@@ -101,15 +101,6 @@ package struct LogVerifier {
             add(error)
             return following ?? base
         }
-    }
-
-    private func check(
-        _ header: SegmentHeader, _ logID: inout UInt128?, _ path: String
-    ) throws(LogError) {
-        guard logID == nil || logID == header.logID else {
-            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
-        }
-        logID = header.logID
     }
 
     private func verifyLast(
@@ -142,13 +133,13 @@ package struct LogVerifier {
                     return SegmentName.base(name) ?? Position(1)
                 case .sealed(let footer, let footerAt, _):
                     // The room behind the footer may not have been cut off yet.
-                    let segment = try Log.sealedLast(
-                        path, footer, footerAt: footerAt, fileSystem)
-                    try check(segment.header, &logID, path)
+                    let segment = try SealedSegment(
+                        last: path, footer: footer, footerAt: footerAt, fileSystem)
+                    try segment.header.check(isOf: &logID, path)
                     try verify(segment, &found, &summary, line)
                     return footer.coveredThrough.next
                 case .closed(let live), .live(let live), .torn(let live, _):
-                    try check(live.header, &logID, path)
+                    try live.header.check(isOf: &logID, path)
                     found += lines
                     summary.events += events
                     summary.plaintextBytes += bytes

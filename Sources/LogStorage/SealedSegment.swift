@@ -19,14 +19,7 @@ package struct SealedSegment: Sendable {
         _ name: String, in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) {
         let path = directory + "/" + name
-        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
-        let bytes = try storage { () throws(FileError) in
-            try file.read(at: 0, count: SegmentHeader.encodedBytes)
-        }
-        let header: SegmentHeader
-        do throws(FormatError) {
-            header = try SegmentHeader(bytes.span.bytes)
-        } catch { throw LogError(error, path: path, offset: 0) }
+        let (file, header) = try Self.open(path, fileSystem)
         guard header.base == SegmentName.base(name) else {
             throw LogError(
                 .corrupt, path: path, offset: 48,
@@ -43,7 +36,28 @@ package struct SealedSegment: Sendable {
             path: path, file: file, header: header, footer: found.footer, footerAt: found.start)
     }
 
-    package init(
+    /// Opens the last segment, which has been read and ends with a footer. The footer need not end
+    /// the file yet: a kill, or an error, may have kept the room behind it from being cut off.
+    init(
+        last path: String, footer: SegmentFooter, footerAt: Int, _ fileSystem: any FileSystem
+    ) throws(LogError) {
+        let (file, header) = try Self.open(path, fileSystem)
+        try self.init(path: path, file: file, header: header, footer: footer, footerAt: footerAt)
+    }
+
+    private static func open(
+        _ path: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> (file: any File, header: SegmentHeader) {
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+        let bytes = try storage { () throws(FileError) in
+            try file.read(at: 0, count: SegmentHeader.encodedBytes)
+        }
+        do throws(FormatError) {
+            return (file, try SegmentHeader(bytes.span.bytes))
+        } catch { throw LogError(error, path: path, offset: 0) }
+    }
+
+    private init(
         path: String, file: any File, header: SegmentHeader, footer: SegmentFooter, footerAt: Int
     ) throws(LogError) {
         self.path = path
@@ -65,5 +79,16 @@ package struct SealedSegment: Sendable {
             }
             return numbers.map { footer.frames[$0] }
         } catch { throw LogError(error, path: path, offset: footerAt) }
+    }
+}
+
+extension SegmentHeader {
+    /// Checks that a segment is of the log that the segments before it are of; the first one says
+    /// which.
+    func check(isOf logID: inout UInt128?, _ path: String) throws(LogError) {
+        guard logID == nil || logID == self.logID else {
+            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
+        }
+        logID = self.logID
     }
 }

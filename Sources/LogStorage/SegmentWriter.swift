@@ -122,7 +122,7 @@ struct SegmentWriter: ~Copyable {
     }
 
     /// Ends the segment with a footer; durable on return.
-    mutating func seal(_ footer: (_ digest: UInt64) -> SegmentFooter) throws(LogError) -> Int {
+    mutating func seal(_ footer: (_ digest: UInt64) -> SegmentFooter) throws(LogError) {
         try takeBackCloseMark()
         let start = boundary
         let bytes = footer(try digest(through: start)).encoded()
@@ -135,7 +135,6 @@ struct SegmentWriter: ~Copyable {
             try file.truncate(to: start + bytes.count)
             try file.sync()
         }
-        return start + bytes.count
     }
 
     /// Cuts the room off and leaves a close mark; durable on return.

@@ -49,9 +49,6 @@ package struct JSONFields {
     /// The text of a member's value.
     package func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
 
-    /// Whether there is such a member.
-    package func has(_ name: StaticString) -> Bool { range(name) != nil }
-
     /// A member that must be a string, and not an empty one.
     package func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
