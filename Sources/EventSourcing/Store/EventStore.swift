@@ -51,7 +51,7 @@ public actor EventStore {
     private nonisolated let views: ViewSet
     private let environment: LogEnvironment
     private var floor: TimeFloor
-    private var pending = Pending()
+    private var pending = PendingAppends()
     private var flushIsScheduled = false
     private var isClosed = false
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
@@ -253,9 +253,9 @@ public actor EventStore {
         var batch = pending
         do {
             try log.append(batch.lines)
-            pending = Pending()
+            pending = PendingAppends()
         } catch {
-            pending = error.code == .diskFull ? batch.keepRelaxed() : Pending()
+            pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
             if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
             for waiter in batch.waiters { waiter.resume(throwing: error) }
             throw error
@@ -443,53 +443,6 @@ public actor EventStore {
         guard try LineDecoder.decode(line).draft == draft else {
             throw EventError(
                 .badAttribute, "the event would not be read back as it was given")
-        }
-    }
-
-    /// Events that are about to be appended together.
-    private struct Batch {
-        var lines: [UInt8] = []
-        var events: [Event] = []
-        var positions: [UUID: Position] = [:]
-        var results: [Appended] = []
-    }
-
-    /// What waits for the next commit: first relaxed events, already in the views, then durable
-    /// ones with their waiting callers.
-    private struct Pending {
-        private(set) var lines: [UInt8] = []
-        private(set) var events: [Event] = []
-        private var indexes: [UUID: Int] = [:]
-        private(set) var relaxedCount = 0
-        private var relaxedBytes = 0
-        var waiters: [CheckedContinuation<Void, any Error>] = []
-        var hasTimer = false
-
-        var isEmpty: Bool { events.isEmpty }
-
-        func event(_ id: UUID) -> Event? { indexes[id].map { events[$0] } }
-
-        mutating func add(_ batch: Batch, relaxed: Bool) {
-            for event in batch.events {
-                indexes[event.id] = events.count
-                events.append(event)
-            }
-            lines.append(contentsOf: batch.lines)
-            if relaxed {
-                relaxedCount = events.count
-                relaxedBytes = lines.count
-            }
-        }
-
-        /// The relaxed events alone: they go on waiting when there is no room for more.
-        mutating func keepRelaxed() -> Pending {
-            var rest = Pending()
-            rest.lines = Array(lines[..<relaxedBytes])
-            rest.events = Array(events[..<relaxedCount])
-            for (index, event) in rest.events.enumerated() { rest.indexes[event.id] = index }
-            rest.relaxedCount = relaxedCount
-            rest.relaxedBytes = relaxedBytes
-            return rest
         }
     }
 }

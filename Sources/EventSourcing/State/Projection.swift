@@ -1,0 +1,56 @@
+// A view is a fold over the log: a value that takes in one event after the other. Its state can be
+// stored in a checkpoint, so that opening a log reads only what came later. Spec/views.md.
+
+import Foundation
+
+/// A state that follows from the events of a log alone.
+///
+/// The value is the state. Reading it anywhere gives a snapshot that never changes; copying must be
+/// cheap, so states hold persistent collections (`TreeDictionary`) rather than arrays of everything.
+/// `fold` must be a pure function: no clock, no randomness, no I/O.
+///
+/// A view whose state is to be stored encodes it: either it is `Codable`, or it implements
+/// `encodedState()` and `init(encodedState:)` by hand. A view that does neither is folded from the
+/// log's beginning at every opening.
+public protocol Projection: Sendable {
+    /// The view's name, stable across releases.
+    static var name: String { get }
+    /// Raised whenever `fold` or the state changes its meaning, so that stored states are rebuilt.
+    static var version: Int { get }
+    /// The state before the first event.
+    init()
+    /// Takes in one event. Events of unknown types must be ignored.
+    mutating func fold(_ event: Event)
+    /// The state as bytes for a checkpoint, or nil for a view that is not stored. Equal states must
+    /// give equal bytes: `logtool verify` compares them.
+    func encodedState() throws -> [UInt8]?
+    /// Reads what `encodedState()` of the same version wrote.
+    ///
+    /// - Throws: anything for bytes that are no such state; the view is then folded anew.
+    init(encodedState: [UInt8]) throws
+}
+
+extension Projection {
+    /// Nil: the view is not stored.
+    public func encodedState() throws -> [UInt8]? { nil }
+
+    /// Refuses: the view is not stored.
+    public init(encodedState: [UInt8]) throws {
+        throw EventError(.invalidData, "states of the view \(Self.name) are not stored")
+    }
+}
+
+extension Projection where Self: Codable {
+    /// The state as JSON with sorted keys. Sets and dictionaries with keys other than strings must
+    /// be encoded in a fixed order by the view itself.
+    public func encodedState() throws -> [UInt8]? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        return Array(try encoder.encode(self))
+    }
+
+    /// Reads the JSON.
+    public init(encodedState: [UInt8]) throws {
+        self = try JSONDecoder().decode(Self.self, from: Data(encodedState))
+    }
+}

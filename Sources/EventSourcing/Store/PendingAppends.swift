@@ -1,0 +1,51 @@
+// What the store has accepted and not yet written: the next commit. Spec/overview.md.
+
+import Foundation
+import LogFormat
+
+/// Events that are about to be appended together.
+struct Batch {
+    var lines: [UInt8] = []
+    var events: [Event] = []
+    var positions: [UUID: Position] = [:]
+    var results: [Appended] = []
+}
+
+/// What waits for the next commit: first relaxed events, already in the views, then durable
+/// ones with their waiting callers.
+struct PendingAppends {
+    private(set) var lines: [UInt8] = []
+    private(set) var events: [Event] = []
+    private var indexes: [UUID: Int] = [:]
+    private(set) var relaxedCount = 0
+    private var relaxedBytes = 0
+    var waiters: [CheckedContinuation<Void, any Error>] = []
+    var hasTimer = false
+
+    var isEmpty: Bool { events.isEmpty }
+
+    func event(_ id: UUID) -> Event? { indexes[id].map { events[$0] } }
+
+    mutating func add(_ batch: Batch, relaxed: Bool) {
+        for event in batch.events {
+            indexes[event.id] = events.count
+            events.append(event)
+        }
+        lines.append(contentsOf: batch.lines)
+        if relaxed {
+            relaxedCount = events.count
+            relaxedBytes = lines.count
+        }
+    }
+
+    /// The relaxed events alone: they go on waiting when there is no room for more.
+    mutating func keepRelaxed() -> PendingAppends {
+        var rest = PendingAppends()
+        rest.lines = Array(lines[..<relaxedBytes])
+        rest.events = Array(events[..<relaxedCount])
+        for (index, event) in rest.events.enumerated() { rest.indexes[event.id] = index }
+        rest.relaxedCount = relaxedCount
+        rest.relaxedBytes = relaxedBytes
+        return rest
+    }
+}
