@@ -9,9 +9,11 @@ package enum LogDirectory {
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
+    /// A compacted segment that has not got its name yet.
+    package static let newSegment = "compaction.new"
 
     private static let known: Set<String> = [
-        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal,
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment,
     ]
 
     /// The names of a log's segments, in order.
