@@ -6,6 +6,9 @@ import LogFormat
 package enum LogDirectory {
     package static let lock = "lock"
     package static let checkpoints = "checkpoints"
+    /// The two places of a checkpoint, in the folder of that name.
+    package static let checkpointSlots = ["a", "b"]
+    package static let newCheckpoint = "new"
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
