@@ -97,14 +97,17 @@ struct LogOpening: ~Copyable {
         _ names: [String], _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Findings {
         let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
-        for checkpoint in checkpoints {
-            // Whatever does not fit is judged again without it, and then said properly.
-            guard let found = try? read(names, checkpoint, directory, fileSystem),
-                found.header?.logID == checkpoint.logID, found.next > checkpoint.position
-            else { continue }
-            return found
+        // Whatever does not fit is judged again without it, and then said properly.
+        var fitting: Findings?
+        for checkpoint in checkpoints where fitting == nil {
+            fitting = try? read(names, checkpoint, directory, fileSystem)
         }
-        let found = try read(names, nil, directory, fileSystem)
+        let found: Findings
+        if let fitting {
+            found = fitting
+        } else {
+            found = try read(names, nil, directory, fileSystem)
+        }
         for checkpoint in checkpoints
         where checkpoint.logID == found.header?.logID && checkpoint.position >= found.next {
             throw LogError(
@@ -184,7 +187,10 @@ struct LogOpening: ~Copyable {
         _ checkpoint: Checkpoint, _ found: inout Findings, _ directory: String
     ) throws(LogError) {
         let position = checkpoint.position
-        guard position > .zero, position < found.next else { return }
+        guard found.header?.logID == checkpoint.logID, position < found.next else {
+            throw LogError(.corrupt, path: directory, "the checkpoint is of another log")
+        }
+        guard position > .zero else { return }
         let line: ScannedLine?
         if let number = found.sealed.number(covering: position) {
             let segment = try found.sealed.segment(number)
