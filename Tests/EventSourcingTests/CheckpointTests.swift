@@ -231,3 +231,44 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
     }
 }
+
+@Suite struct CheckpointVerifierTests {
+    private func verify(_ files: InMemoryFileSystem) throws -> CheckpointVerifier {
+        var verifier = CheckpointVerifier(
+            "/log", fileSystem: files, views: [Sums.self, Count.self])
+        let outcome = try LogReader("/log", fileSystem: files)
+            .forEachEvent(catalogue: EventCatalogue()) { event in
+                verifier.fold(event)
+                return true
+            }
+        verifier.finish(at: outcome.last)
+        return verifier
+    }
+
+    @Test(.verifies("CHK-6"))
+    func `a stored state that is not what the events come to is a finding`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append(drafts(1...20))
+        try await store.checkpoint()
+        try await store.append(drafts(21...40))
+        try await store.checkpoint()
+        try await store.close()
+        let sound = try verify(files)
+        #expect(sound.findings == [] && sound.compared == 2 && sound.notes == [])
+
+        // A checkpoint that is whole but wrong.
+        let slots = CheckpointSlots("/log", fileSystem: files)
+        var wrong = try #require(slots.usable().last)
+        let index = try #require(wrong.states.firstIndex { $0.name == "sums" })
+        wrong.states[index].bytes = Array(#"{"last":20,"total":211}"#.utf8)
+        try slots.write(wrong)
+        let found = try verify(files)
+        #expect(found.findings.map(\.positions) == [Position(20)...Position(20)])
+        #expect(found.findings[0].code == "checkpoint" && found.compared == 1)
+
+        files["/log/checkpoints/a"] = [0]
+        files["/log/checkpoints/b"]?.removeLast()
+        #expect(try verify(files).findings.count == 2)
+    }
+}

@@ -7,6 +7,7 @@ import Synchronization
 /// A view and its state.
 private protocol AnyViewBox: AnyObject, Sendable {
     var name: String { get }
+    var version: UInt32 { get }
     var through: Position { get }
     func fold(_ event: Event)
     func restore(_ state: StoredState) -> Bool
@@ -80,6 +81,11 @@ struct ViewSet: Sendable {
 
     /// The names of the views.
     var names: Set<String> { Set(boxes.values.map(\.name)) }
+
+    /// Whether a view of this name and version is among them.
+    func knows(_ name: String, version: UInt32) -> Bool {
+        boxes.values.contains { $0.name == name && $0.version == version }
+    }
 
     /// The first position that some view has not folded.
     var next: Position { boxes.values.map(\.through).min()?.next ?? Position(1) }
