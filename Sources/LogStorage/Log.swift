@@ -37,6 +37,9 @@ public final class Log: Sendable {
         var cache = FrameCache()
         var failure: LogError?
         var isSuspended = false
+        /// Whether room is kept aside, and whether it is there.
+        var keepsReserve = false
+        var hasReserve = false
     }
 
     // MARK: Opening
@@ -100,6 +103,35 @@ public final class Log: Sendable {
     /// The position that the next line gets.
     public var next: Position { state.withLock { $0.contents.next } }
 
+    /// Keeps room aside for `append(_:drawingOnReserve:)` and compaction on a full disk, from now
+    /// on.
+    package func keepReserve() {
+        state.withLock { state in
+            state.keepsReserve = true
+            refillReserve(&state)
+        }
+    }
+
+    /// Gives the room aside back to the device, for work that frees more than that.
+    ///
+    /// - Returns: whether there was any.
+    package func releaseReserve() -> Bool {
+        state.withLock { state in
+            guard state.hasReserve else { return false }
+            state.hasReserve = false
+            return ReserveFile(directory, environment.fileSystem).release()
+        }
+    }
+
+    /// Sets room aside again, where there is any.
+    package func refillReserve() { state.withLock { refillReserve(&$0) } }
+
+    private func refillReserve(_ state: inout State) {
+        guard state.keepsReserve, !state.hasReserve, state.lock != nil else { return }
+        state.hasReserve = ReserveFile(directory, environment.fileSystem).keep(
+            bytes: state.sealed.count == 0 ? ReserveFile.bytesMin : ReserveFile.bytesMax)
+    }
+
     /// Appends lines as one commit. On return they are on the disk, all of them; after any error
     /// but `indeterminate`, none of them ever will be.
     ///
@@ -108,6 +140,11 @@ public final class Log: Sendable {
     ///   `indeterminate` after a failed write or sync, and from then on.
     /// - Complexity: O(bytes).
     public func append(_ lines: [UInt8]) throws(LogError) {
+        try append(lines, drawingOnReserve: false)
+    }
+
+    /// As `append(_:)`; on a full disk it takes the room that is kept aside.
+    package func append(_ lines: [UInt8], drawingOnReserve: Bool) throws(LogError) {
         precondition(!lines.isEmpty, "a commit has at least one line")
         guard lines.count <= FormatLimit.commitPlaintextBytesMax else {
             throw LogError(
@@ -117,21 +154,42 @@ public final class Log: Sendable {
         }
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            let isFull =
-                state.live?.isFull ?? false
-                || state.contents.eventCount >= FormatLimit.segmentEventsTarget
-            if isFull { try seal(&state) }
-            if state.live == nil { try createSegment(&state) }
             let parsed = try split(lines, expecting: state.contents.next)
             let newFrame: Int?
             do throws(LogError) {
-                newFrame = try state.live?.commit(lines)
-            } catch { throw poison(&state, error) }
+                newFrame = try write(lines, &state, isUrgent: false)
+                if !state.hasReserve { refillReserve(&state) }
+            } catch let error
+                where error.code == .diskFull && drawingOnReserve && state.hasReserve
+            {
+                state.hasReserve = false
+                _ = ReserveFile(directory, environment.fileSystem).release()
+                newFrame = try write(lines, &state, isUrgent: true)
+            }
             if let newFrame { state.contents.begin(frameAt: newFrame) }
             for (prefix, range) in parsed {
                 state.contents.add(prefix, line: lines.span.bytes.extracting(range))
             }
         }
+    }
+
+    /// Writes a commit, in a new segment if it is time for one; what is urgent on a full disk does
+    /// without that, and with little room.
+    private func write(
+        _ lines: [UInt8], _ state: inout State, isUrgent: Bool
+    ) throws(LogError) -> Int? {
+        let isFull =
+            state.live?.isFull ?? false
+            || state.contents.eventCount >= FormatLimit.segmentEventsTarget
+        if isFull, !isUrgent { try seal(&state) }
+        if state.live == nil {
+            try createSegment(
+                &state,
+                room: isUrgent ? FormatLimit.growthGranularityBytes : SegmentWriter.creationBytes)
+        }
+        do throws(LogError) {
+            return try state.live?.commit(lines)
+        } catch { throw poison(&state, error) }
     }
 
     private func split(
@@ -186,14 +244,17 @@ public final class Log: Sendable {
                 try SealedSegment(name, in: directory, environment.fileSystem))
         } catch { throw poison(&state, error) }
         state.contents = SegmentContents(base: state.contents.next)
+        // A longer log keeps more aside.
+        state.hasReserve = state.hasReserve && state.sealed.count > 1
         // A frame that was read while it grew is whole only now.
         state.cache = FrameCache()
     }
 
-    private func createSegment(_ state: inout State) throws(LogError) {
+    private func createSegment(_ state: inout State, room: Int) throws(LogError) {
         let header = SegmentHeader(
             logID: id, account: account, base: state.contents.next, createdAt: environment.now())
-        state.live = try SegmentWriter.create(header, in: directory, environment.fileSystem)
+        state.live = try SegmentWriter.create(
+            header, room: room, in: directory, environment.fileSystem)
     }
 
     /// A full disk changed nothing; after anything else nobody knows what is on the disk.

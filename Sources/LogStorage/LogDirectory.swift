@@ -13,8 +13,10 @@ package enum LogDirectory {
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
 
+    package static let reserve = "reserve"
+
     private static let known: Set<String> = [
-        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal,
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, reserve,
     ]
 
     /// The names of a log's segments, in order.

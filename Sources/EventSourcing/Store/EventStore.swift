@@ -107,6 +107,7 @@ public actor EventStore {
                 let opening = try StoreOpening(
                     log, catalogue, ViewSet(views), keepsUnknownStates: keepingUnknownStates,
                     progress: progress)
+                log.keepReserve()
                 return EventStore(log, catalogue, opening, environment)
             } catch {
                 try? log.close()
@@ -223,6 +224,15 @@ public actor EventStore {
         try await commit(try prepare(drafts), durability)
     }
 
+    /// Records what the server has said, relaxed: on a full disk it takes the room that the log
+    /// keeps aside.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    package func record(_ payload: some EventPayload) async throws {
+        _ = try await commit(
+            try prepare([EventDraft(payload)]), .relaxed, drawingOnReserve: true)
+    }
+
     /// Checks the state and records events, with nothing in between.
     ///
     /// `body` reads views and appends to the transaction; what it appended is recorded in one
@@ -267,7 +277,7 @@ public actor EventStore {
         guard !pending.isEmpty else { return }
         var batch = pending
         do {
-            try log.append(batch.lines)
+            try log.append(batch.lines, drawingOnReserve: batch.drawsOnReserve)
             pending = PendingAppends()
         } catch {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
@@ -466,13 +476,14 @@ public actor EventStore {
 
     /// Gives the events their places, and waits for the disk where that is asked for.
     private func commit(
-        _ prepared: [Prepared], _ durability: Durability
+        _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
     ) async throws -> [Appended] {
         var batch = try encode(prepared)
         if pending.lines.count + batch.lines.count > FormatLimit.commitPlaintextBytesMax {
             try flush()
             batch = try encode(prepared)
         }
+        if drawingOnReserve { pending.drawsOnReserve = true }
         let isNothing = batch.events.isEmpty
         // A known event may still be on its way to the disk and shares its fate.
         let joins = isNothing && !pending.isEmpty
