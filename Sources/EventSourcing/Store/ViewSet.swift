@@ -12,6 +12,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
     func fold(_ event: Event)
     func restore(_ state: StoredState) -> Bool
     func capture() -> ViewCapture
+    var projection: any Projection { get }
 }
 
 /// The state of one view at a moment, to be encoded at leisure.
@@ -33,6 +34,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
     var snapshot: View { state.withLock { $0.view } }
+    var projection: any Projection { snapshot }
     var through: Position { state.withLock { $0.through } }
 
     func fold(_ event: Event) {
@@ -107,6 +109,9 @@ struct ViewSet: Sendable {
     func capture() -> [ViewCapture] {
         boxes.values.map { $0.capture() }.sorted { $0.name < $1.name }
     }
+
+    /// The states of this moment.
+    var projections: [any Projection] { boxes.values.map(\.projection) }
 
     func snapshot<View: Projection>(_ view: View.Type) -> View {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {
