@@ -6,14 +6,18 @@ import LogFormat
 package enum LogDirectory {
     package static let lock = "lock"
     package static let checkpoints = "checkpoints"
+    /// The two places of a checkpoint, in the folder of that name.
+    package static let checkpointSlots = ["a", "b"]
+    package static let newCheckpoint = "new"
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
     /// A compacted segment that has not got its name yet.
     package static let newSegment = "compaction.new"
+    package static let reserve = "reserve"
 
     private static let known: Set<String> = [
-        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment,
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
     ]
 
     /// The names of a log's segments, in order.

@@ -105,14 +105,14 @@ import Testing
         let files = try memory(model)
         let paths = TestLog.segments(files)
         let before = files.image
-        #expect(log.compactedThrough == .zero)
+        #expect(try log.compactedThrough() == .zero)
         try model.compact(log) { $0 == 8 || $0 == 10 }
         #expect(files.image[paths[0]] != before[paths[0]])
         for path in paths {
             #expect(files.image[path]?.prefix(512) == before[path]?.prefix(512))
         }
         #expect(files.image[paths[2]] == before[paths[2]])
-        #expect(log.compactedThrough == Position(17))
+        #expect(try log.compactedThrough() == Position(17))
         let segments = try log.sealedSegments()
         #expect(segments.map(\.footer.coveredThrough) == [Position(8), Position(16)])
         #expect(segments[0].footer.lines == Position(1)...Position(7))
@@ -133,7 +133,7 @@ import Testing
         #expect(results.map(\.isRewritten) == [false, false])
         #expect(results.allSatisfy { $0.bytesBefore == $0.bytesAfter })
         #expect(files.image == before)
-        #expect(log.compactedThrough == .zero)
+        #expect(try log.compactedThrough() == .zero)
     }
 
     @Test(.verifies("CMP-21", "SEG-5", "SEG-8"))

@@ -9,11 +9,16 @@ extension Log {
     /// The sealed segments, oldest first, as they are now. Whoever holds one can read it to the end,
     /// whatever becomes of its name.
     ///
-    /// - Throws: `closed`, `indeterminate`.
+    /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `suspended`, `indeterminate`.
+    /// - Complexity: O(segments that were not open yet).
     package func sealedSegments() throws(LogError) -> [SealedSegment] {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            return state.sealed
+            var segments: [SealedSegment] = []
+            for number in 0..<state.sealed.count {
+                segments.append(try state.sealed.segment(number))
+            }
+            return segments
         }
     }
 
@@ -21,11 +26,12 @@ extension Log {
     package var sealedCount: Int { state.withLock { $0.sealed.count } }
 
     /// States before this position cannot be rebuilt: compaction has taken out lines that they
-    /// followed from. `zero` if nothing was ever taken out. O(segments).
-    public var compactedThrough: Position {
-        state.withLock { state in
-            state.sealed.reduce(.zero) { max($0, $1.footer.compaction?.through ?? .zero) }
-        }
+    /// followed from. `zero` if nothing was ever taken out.
+    ///
+    /// - Throws: as `sealedSegments()`.
+    /// - Complexity: O(segments).
+    package func compactedThrough() throws(LogError) -> Position {
+        try sealedSegments().compactedThrough
     }
 
     /// Takes lines out of a sealed segment. Blocks for as long as it takes to read the segment three
@@ -98,14 +104,15 @@ extension Log {
     ) throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            guard let index = state.sealed.firstIndex(where: { $0.file === old.file }) else {
-                throw LogError(.io, path: old.path, "the segment is not the log's any more")
+            // The log may have been suspended and others have compacted the segment meanwhile.
+            guard state.sealed.holds(old) else {
+                throw LogError(.io, path: old.path, "the segment has another file by now")
             }
             try storage { () throws(FileError) in
                 try environment.fileSystem.rename(
                     directory + "/" + LogDirectory.newSegment, to: old.path)
             }
-            state.sealed[index] = new
+            state.sealed.replace(old, by: new)
             state.removedIDs[new.header.base] = nil
             state.cache = FrameCache()
         }
@@ -133,8 +140,9 @@ extension Log {
         let now = environment.now()
         return try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            for segment in state.sealed.reversed()
-            where segment.footer.compaction?.removedIDBytes ?? 0 > 0 {
+            for number in (0..<state.sealed.count).reversed() {
+                let segment = try state.sealed.segment(number)
+                guard segment.footer.compaction?.removedIDBytes ?? 0 > 0 else { continue }
                 for found in try Self.removedIDs(of: segment, &state).reversed()
                 where !found.list.isExpired(now: now) {
                     if let removed = try segment.find(id, in: found) { return removed }
@@ -151,5 +159,12 @@ extension Log {
         let lists = try segment.removedIDs()
         state.removedIDs[segment.header.base] = lists
         return lists
+    }
+}
+
+extension Sequence<SealedSegment> {
+    /// States before this position cannot be rebuilt.
+    var compactedThrough: Position {
+        reduce(.zero) { Swift.max($0, $1.footer.compaction?.through ?? .zero) }
     }
 }
