@@ -96,11 +96,13 @@ struct LogOpening: ~Copyable {
     private static func read(
         _ names: [String], _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Findings {
-        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
         // Whatever does not fit is judged again without it, and then said properly.
+        var rejected: [Checkpoint] = []
         var fitting: Findings?
-        for checkpoint in checkpoints where fitting == nil {
+        for checkpoint in CheckpointSlots(directory, fileSystem: fileSystem).usable() {
             fitting = try? read(names, checkpoint, directory, fileSystem)
+            guard fitting == nil else { break }
+            rejected.append(checkpoint)
         }
         let found: Findings
         if let fitting {
@@ -108,7 +110,7 @@ struct LogOpening: ~Copyable {
         } else {
             found = try read(names, nil, directory, fileSystem)
         }
-        for checkpoint in checkpoints
+        for checkpoint in rejected
         where checkpoint.logID == found.header?.logID && checkpoint.position >= found.next {
             throw LogError(
                 .corrupt, path: directory, positions: found.next...checkpoint.position,

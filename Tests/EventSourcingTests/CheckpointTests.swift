@@ -259,7 +259,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
 
         // A checkpoint that is whole but wrong.
         let slots = CheckpointSlots("/log", fileSystem: files)
-        var wrong = try #require(slots.usable().last)
+        var wrong = try #require(Array(slots.usable()).last)
         let index = try #require(wrong.states.firstIndex { $0.name == "sums" })
         wrong.states[index].bytes = Array(#"{"last":20,"total":211}"#.utf8)
         try slots.write(wrong)
