@@ -57,6 +57,32 @@ public struct OfflineStore: Sendable {
                 environment: environment, progress: progress))
     }
 
+    /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
+    /// and is gone with the last reference to it.
+    ///
+    /// ```swift
+    /// let store = try await OfflineStore.inMemory(clock: { Date(timeIntervalSince1970: 0) })
+    /// ```
+    ///
+    /// Where a test opens one log twice, it makes an `InMemoryFileSystem` and hands it to
+    /// `open(at:environment:)`; where it cuts the power, `DaybookTestKit` has file systems for it.
+    ///
+    /// - Parameters:
+    ///   - account: whose store it is.
+    ///   - rules: the rules of the app's own event types.
+    ///   - views: the app's own views, beside the built-in ones.
+    ///   - clock: what time it is.
+    /// - Throws: `LogError` (`tooLarge`) for an account name that is too long.
+    public static func inMemory(
+        account: String? = nil, rules: [EventRule] = [], views: [any Projection.Type] = [],
+        clock: @escaping @Sendable () -> Date = { Date() }
+    ) async throws -> OfflineStore {
+        try await open(
+            at: URL(filePath: "/log"), account: account, rules: rules, views: views,
+            environment: LogEnvironment(
+                fileSystem: InMemoryFileSystem(), now: { Timestamp(clock()).milliseconds }))
+    }
+
     /// The notes of a city, now and as they change.
     public func notes(in cityId: String) -> NotesQuery { NotesQuery(events, city: cityId) }
 

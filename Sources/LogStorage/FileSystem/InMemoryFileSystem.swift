@@ -2,7 +2,6 @@
 // log thousands of times. Bytes can be reached directly to damage them, operations can be made to
 // fail, a quota can be set. Crashes and lost writes are not modelled here.
 
-import LogStorage
 import Synchronization
 
 /// A file system in memory.

@@ -1,8 +1,6 @@
 // The tables of InMemoryFileSystem: names apart from the files they lead to, as on a real one, so
 // that an open file survives its name.
 
-import LogStorage
-
 /// Names, files and folders.
 struct InMemoryState {
     struct Node {
