@@ -48,7 +48,7 @@ private struct Places: Projection {
 
     @Test func `it takes an account, rules and views as one on a disk does`() async throws {
         let rule = EventRule(type: Visited.type, action: "VISIT") { (draft) throws(EventError) in
-            guard draft.subject != "nowhere" else { throw EventError(.invalidData, "no such place") }
+            guard draft.subject != "nowhere" else { throw EventError(.invalidData, "nowhere") }
         }
         let store = try await OfflineStore.inMemory(
             account: "ada", rules: [rule], views: [Places.self])

@@ -20,6 +20,14 @@ struct InMemoryState {
 
     func exists(_ path: String) -> Bool { names[path] != nil || directories.contains(path) }
 
+    /// The names in a folder.
+    func entries(of path: String) -> [String] {
+        let prefix = path == "/" ? "/" : path + "/"
+        let all = Array(names.keys) + Array(directories)
+        return all.filter { $0.count > prefix.count && Self.parent(of: $0) == path }
+            .map { String($0.dropFirst(prefix.count)) }
+    }
+
     func error(_ code: FileError.Code, _ operation: String, _ path: String) -> FileError {
         FileError(code, operation: operation, path: path, reason: code.rawValue)
     }
