@@ -64,6 +64,7 @@ struct LogOpening: ~Copyable {
         var report = RecoveryReport()
         var live = try mend(found, &report, directory, fileSystem)
         try RewriteJournal.remove(from: directory, fileSystem)
+        try SegmentCompactor.remove(from: directory, fileSystem)
         let header =
             found.header
             ?? SegmentHeader(
