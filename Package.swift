@@ -105,6 +105,10 @@ let package = Package(
             dependencies: ["Replay", "OfflineModel", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
+            name: "DaybookTests",
+            dependencies: ["Daybook", "DaybookTestKit", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
             name: "SyncServerTests",
             dependencies: [
                 "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",

@@ -27,6 +27,7 @@ public struct EventRule: Sendable {
 /// The known event types.
 public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
+    private var refusesShipped = false
 
     /// Bytes of a line of a shipped type.
     package static let shippedBytesMax = 256 * 1024
@@ -43,18 +44,32 @@ public struct EventCatalogue: Sendable {
         return result
     }
 
+    /// This catalogue for a log that all accounts share: shipped types are refused there, since
+    /// nobody could say for which account they are sent.
+    package var withoutShipping: EventCatalogue {
+        var result = self
+        result.refusesShipped = true
+        return result
+    }
+
     /// The rule of a type, if it is known.
     public subscript(type: String) -> EventRule? { rules[type] }
 
     /// Checks a draft against the rule of its type and fills in subject and lane. A type without a
     /// rule takes its subject as lane.
     ///
-    /// - Throws: `EventError` (`badAttribute`, `invalidData`).
+    /// - Throws: `EventError` (`badAttribute`, `invalidData`; `refused` for a shipped type in a
+    ///   shared log).
     package func normalise(_ draft: inout EventDraft) throws(EventError) {
         guard !draft.type.isEmpty else { throw EventError(.badAttribute, "type is empty") }
-        if let rule = rules[draft.type] {
-            try rule.normalise(&draft)
+        guard let rule = rules[draft.type] else { return }
+        guard rule.action == nil || !refusesShipped else {
+            throw EventError(
+                .refused,
+                "\(draft.type) is shipped to the server for an account, and this log is shared by "
+                    + "all of them. Record it in the account's own log")
         }
+        try rule.normalise(&draft)
     }
 
     /// The lane of a draft that has been normalised.

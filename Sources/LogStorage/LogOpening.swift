@@ -30,11 +30,17 @@ struct LogOpening: ~Copyable {
     }
 
     static func open(
-        _ directory: String, account: String?, create: Bool, _ environment: LogEnvironment
+        _ directory: String, account: String?, isShared: Bool = false, create: Bool,
+        _ environment: LogEnvironment
     ) throws(LogError) -> LogOpening {
         let fileSystem = environment.fileSystem
-        try prepareFolder(directory, create: create, fileSystem)
-        let lock = try WriterLock(directory, environment)
+        let erasure = LogErasure(directory: directory, fileSystem: fileSystem)
+        if try !erasure.isUnfinished { try prepareFolder(directory, create: create, fileSystem) }
+        var lock = try WriterLock(directory, environment)
+        if try erasure.isUnfinished {
+            try erasure.finish(&lock, environment)
+            try prepareFolder(directory, create: create, fileSystem)
+        }
         // Somebody may have written between the listing and the lock.
         let names = try LogDirectory.segments(of: directory, fileSystem)
         if let name = names.last {
@@ -49,6 +55,11 @@ struct LogOpening: ~Copyable {
                 header.account == nil
                     ? "the log belongs to no account"
                     : "the log belongs to another account. Every account has a log of its own")
+        }
+        if isShared, found.header?.account != nil {
+            throw LogError(
+                .wrongAccount, path: directory,
+                "the log belongs to an account. What all accounts share lives in a log of its own")
         }
         var report = RecoveryReport()
         var live = try mend(found, &report, directory, fileSystem)
@@ -97,11 +108,13 @@ struct LogOpening: ~Copyable {
     private static func read(
         _ names: [String], _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Findings {
-        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
         // Whatever does not fit is judged again without it, and then said properly.
+        var rejected: [Checkpoint] = []
         var fitting: Findings?
-        for checkpoint in checkpoints where fitting == nil {
+        for checkpoint in CheckpointSlots(directory, fileSystem: fileSystem).usable() {
             fitting = try? read(names, checkpoint, directory, fileSystem)
+            guard fitting == nil else { break }
+            rejected.append(checkpoint)
         }
         let found: Findings
         if let fitting {
@@ -109,7 +122,7 @@ struct LogOpening: ~Copyable {
         } else {
             found = try read(names, nil, directory, fileSystem)
         }
-        for checkpoint in checkpoints
+        for checkpoint in rejected
         where checkpoint.logID == found.header?.logID && checkpoint.position >= found.next {
             throw LogError(
                 .corrupt, path: directory, positions: found.next...checkpoint.position,

@@ -324,5 +324,6 @@ private final class Spoiling: FileSystem {
         try files.rename(path, to: newPath)
     }
     func remove(_ path: String) throws(FileError) { try files.remove(path) }
+    func removeDirectory(_ path: String) throws(FileError) { try files.removeDirectory(path) }
     func syncDirectory(_ path: String) throws(FileError) { try files.syncDirectory(path) }
 }

@@ -92,17 +92,22 @@ public actor EventStore {
             keepingUnknownStates: false, environment: environment, progress: progress)
     }
 
-    /// As the public one. A tool that does not know all of an app's views keeps the states of the
-    /// others in the checkpoints that it writes.
+    /// As the public one.
+    ///
+    /// - Parameters:
+    ///   - isShared: whether the log must belong to no account.
+    ///   - keepingUnknownStates: a tool that does not know all of an app's views keeps the states
+    ///     of the others in the checkpoints that it writes.
     package static func open(
-        at directory: String, account: String? = nil, create: Bool = true,
+        at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
         catalogue: EventCatalogue, views: [any Projection.Type], keepingUnknownStates: Bool,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> EventStore {
         let store = try await BlockingWork.run {
             let log = try Log(
-                at: directory, account: account, create: create, environment: environment)
+                at: directory, account: account, create: create, isShared: isShared,
+                environment: environment)
             do {
                 let opening = try StoreOpening(
                     log, catalogue, ViewSet(views), keepsUnknownStates: keepingUnknownStates,
@@ -145,6 +150,7 @@ public actor EventStore {
     /// - Throws: `LogError`.
     /// - Complexity: one frame to read.
     public func event(at position: Position) throws -> Event? {
+        try checkOpen()
         guard let line = try log.line(at: position) else { return nil }
         return try LogReader.event(line.span.bytes, catalogue, directory: log.directory)
     }
@@ -273,6 +279,7 @@ public actor EventStore {
     ///
     /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
     public func flush() throws {
+        try checkOpen()
         flushIsScheduled = false
         guard !pending.isEmpty else { return }
         var batch = pending
@@ -365,7 +372,7 @@ public actor EventStore {
     ///
     /// - Throws: `LogError` where something that waited could not be written.
     public func suspend() async throws {
-        guard !isClosed, !isSuspended else { return }
+        guard !isSuspended else { return }
         try flush()
         isSuspended = true
         do {
@@ -381,7 +388,7 @@ public actor EventStore {
     ///
     /// - Throws: `LogError` as `open`: `locked` while somebody else has the log.
     public func resume() throws {
-        guard isSuspended, !isClosed else { return }
+        guard isSuspended else { return try checkOpen() }
         _ = try log.resume()
         isSuspended = false
         try log.forEachEvent(from: views.next, catalogue: catalogue) { event in
@@ -399,11 +406,9 @@ public actor EventStore {
     /// - Throws: `LogError` where something that waited could not be written.
     public func close() async throws {
         guard !isClosed else { return }
-        isClosed = true
         var failure: (any Error)?
-        do { try flush() } catch { failure = error }
-        for signal in commitSignals.values { signal.finish() }
-        commitSignals = [:]
+        do { if !isSuspended { try flush() } } catch { failure = error }
+        end()
         if let running = checkpointing.running { try? await running.value }
         if failure == nil, !isSuspended, checkpointing.isDueAtClose {
             // Only a saving of time: without it the next opening folds more.
@@ -411,6 +416,32 @@ public actor EventStore {
         }
         try log.close()
         if let failure { throw failure }
+    }
+
+    private func end() {
+        isClosed = true
+        for signal in commitSignals.values { signal.finish() }
+        commitSignals = [:]
+    }
+
+    /// Deletes the log, for good, and closes the store.
+    ///
+    /// - Parameter refuse: looks at the views, with nothing in between; if it throws, the store
+    ///   goes on as before.
+    /// - Throws: what `refuse` throws; `LogError` as `Log.erase()`.
+    package func erase(unless refuse: @Sendable (Transaction) throws -> Void) async throws {
+        repeat {
+            while let running = checkpointing.running { try? await running.value }
+            // What waits is decided. If there is no room for it, whoever waits is told.
+            do { try flush() } catch let error as LogError where error.code == .diskFull {}
+            // The commit may have begun a checkpoint, which must not write into what is deleted.
+        } while checkpointing.running != nil
+        try refuse(Transaction(views))
+        do { try log.erase() } catch {
+            if log.isClosed { end() }
+            throw error
+        }
+        end()
     }
 
     /// Writes under a new name from now on: somebody else writes under the present one.
@@ -432,8 +463,7 @@ public actor EventStore {
         case new(EventDraft)
     }
 
-    /// Validates, and finds out which events the log has already.
-    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+    private func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }
@@ -441,6 +471,11 @@ public actor EventStore {
             throw LogError(
                 .suspended, path: log.directory, "the store is suspended. Call resume() first")
         }
+    }
+
+    /// Validates, and finds out which events the log has already.
+    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+        try checkOpen()
         var earlier: [UUID: EventDraft] = [:]
         return try drafts.map { draft in
             var draft = draft.inLineForm
