@@ -48,17 +48,18 @@ public actor EventStore {
     }
 
     package nonisolated let log: Log
-    private nonisolated let views: ViewSet
-    private let environment: LogEnvironment
+    nonisolated let views: ViewSet
+    let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
-    private var isClosed = false
-    private var isSuspended = false
+    private(set) var isClosed = false
+    private(set) var isSuspended = false
     private var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     private let unknownStates: [StoredState]
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
+    var compaction = CompactionControl()
 
     /// Milliseconds to add to the device's clock to get the server's.
     public private(set) var clockOffset: Int64 = 0
@@ -297,6 +298,7 @@ public actor EventStore {
         for waiter in batch.waiters { waiter.resume() }
         signalChange()
         checkpointIfDue()
+        lookForGarbageIfSealed()
     }
 
     private func signalChange() {
@@ -339,7 +341,8 @@ public actor EventStore {
 
     /// The views as they were at a position.
     ///
-    /// - Throws: `EventError` (`refused`) for a position behind the end of the log; `LogError`.
+    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the one
+    ///   through which it is compacted; `LogError`.
     /// - Complexity: O(events behind the newest checkpoint that is not later than the position);
     ///   off the store's queue, so that appends go on.
     public func state(at position: Position) async throws -> PastState {
@@ -351,6 +354,7 @@ public actor EventStore {
         }
         let (log, catalogue, past, environment) = (log, catalogue, views.fresh(), environment)
         return try await BlockingWork.run {
+            try Self.checkNotCompacted(log, at: position)
             let checkpoints = CheckpointSlots(
                 log.directory, fileSystem: environment.fileSystem
             ).usable().filter { $0.logID == log.id }
@@ -360,7 +364,19 @@ public actor EventStore {
                 past.fold(event)
                 return true
             }
+            // Some of it may have gone while it was read.
+            try Self.checkNotCompacted(log, at: position)
             return PastState(position: position, views: past)
+        }
+    }
+
+    private static func checkNotCompacted(_ log: Log, at position: Position) throws {
+        let through = try log.compactedThrough()
+        guard position >= through else {
+            throw EventError(
+                .refused,
+                "the log is compacted through position \(through); the state at \(position) cannot "
+                    + "be rebuilt any more")
         }
     }
 
@@ -376,6 +392,7 @@ public actor EventStore {
         try flush()
         isSuspended = true
         do {
+            await stopCompaction()
             if let running = checkpointing.running { try? await running.value }
             try log.suspend()
         } catch {
@@ -409,6 +426,7 @@ public actor EventStore {
         var failure: (any Error)?
         do { if !isSuspended { try flush() } } catch { failure = error }
         end()
+        await stopCompaction()
         if let running = checkpointing.running { try? await running.value }
         if failure == nil, !isSuspended, checkpointing.isDueAtClose {
             // Only a saving of time: without it the next opening folds more.
@@ -422,6 +440,7 @@ public actor EventStore {
         isClosed = true
         for signal in commitSignals.values { signal.finish() }
         commitSignals = [:]
+        compaction.endReports()
     }
 
     /// Deletes the log, for good, and closes the store.
@@ -431,11 +450,12 @@ public actor EventStore {
     /// - Throws: what `refuse` throws; `LogError` as `Log.erase()`.
     package func erase(unless refuse: @Sendable (Transaction) throws -> Void) async throws {
         repeat {
+            await stopCompaction()
             while let running = checkpointing.running { try? await running.value }
             // What waits is decided. If there is no room for it, whoever waits is told.
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have begun a checkpoint, which must not write into what is deleted.
-        } while checkpointing.running != nil
+        } while checkpointing.running != nil || compaction.running != nil
         try refuse(Transaction(views))
         do { try log.erase() } catch {
             if log.isClosed { end() }
@@ -463,7 +483,7 @@ public actor EventStore {
         case new(EventDraft)
     }
 
-    private func checkOpen() throws {
+    func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }
