@@ -504,6 +504,9 @@ public actor EventStore {
         } else if let line = try log.line(id: draft.id.integer) {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
+        } else if let removed = try log.removed(id: draft.id.integer) {
+            guard draft.isContent(of: removed.hashes) else { throw Self.idReused(draft.id) }
+            return Appended(id: draft.id, position: removed.position, isNew: false)
         } else {
             return nil
         }
