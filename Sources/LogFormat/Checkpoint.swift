@@ -69,7 +69,7 @@ package struct Checkpoint: Equatable, Sendable {
     }
 
     private static let signature = Array("DAYBOOKC".utf8)
-    private static let headerBytes = 72
+    package static let headerBytes = 72
     private static let digestBytes = 8
 
     // MARK: Writing
@@ -137,6 +137,15 @@ package struct Checkpoint: Equatable, Sendable {
     }
 
     // MARK: Reading
+
+    /// Position and time of a checkpoint that begins with these bytes, unchecked; nil for the
+    /// beginning of something else.
+    package static func age(_ header: RawSpan) -> (Position, Int64)? {
+        guard header.byteCount >= headerBytes, LineText.matches(header, at: 0, signature) else {
+            return nil
+        }
+        return (Position(header.integer(at: 32)), header.integer(at: 56))
+    }
 
     /// Reads a file's bytes. Allocates at most `FormatLimit.checkpointPlaintextBytesMax` and what
     /// the bytes really decode to.

@@ -46,13 +46,23 @@ package struct CheckpointSlots: Sendable {
         }
     }
 
-    /// The checkpoints that can be used, the newest first. Whatever is wrong with one, it is left
-    /// out.
-    package func usable() -> [Checkpoint] {
-        contents().compactMap {
-            if case .checkpoint(let checkpoint) = $0.content { checkpoint } else { nil }
+    /// The checkpoints that can be used, the newest first, each read when it is asked for. Whatever
+    /// is wrong with one, it is left out.
+    package func usable() -> some Sequence<Checkpoint> {
+        let order = LogDirectory.checkpointSlots.compactMap { slot in
+            age(of: slot).map { (slot, $0) }
         }
-        .sorted { ($0.position, $0.createdAt) > ($1.position, $1.createdAt) }
+        return order.sorted { $0.1 > $1.1 }.lazy.compactMap { slot, _ in
+            if case .checkpoint(let checkpoint)? = content(of: slot) { checkpoint } else { nil }
+        }
+    }
+
+    /// What the header says of a slot's age; whether that can be believed is not known yet.
+    private func age(of slot: String) -> (Position, Int64)? {
+        guard let file = try? fileSystem.open(folder + "/" + slot, .read),
+            let header = try? file.read(at: 0, count: Checkpoint.headerBytes)
+        else { return nil }
+        return Checkpoint.age(header.span.bytes)
     }
 
     /// Stores a checkpoint in the slot that is empty, bad or older. Durable on return; a cut at any
@@ -85,15 +95,11 @@ package struct CheckpointSlots: Sendable {
     }
 
     private func slotToReplace() -> String {
-        var oldest: (slot: String, position: Position, createdAt: Int64)?
+        var oldest: (slot: String, age: (Position, Int64))?
         for slot in LogDirectory.checkpointSlots {
             guard case .checkpoint(let found)? = content(of: slot) else { return slot }
-            if let known = oldest,
-                (known.position, known.createdAt) <= (found.position, found.createdAt)
-            {
-                continue
-            }
-            oldest = (slot, found.position, found.createdAt)
+            let age = (found.position, found.createdAt)
+            if oldest.map({ age < $0.age }) ?? true { oldest = (slot, age) }
         }
         return oldest?.slot ?? LogDirectory.checkpointSlots[0]
     }

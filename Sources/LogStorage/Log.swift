@@ -22,11 +22,13 @@ public final class Log: Sendable {
     /// What opening found and mended.
     public let recovery: RecoveryReport
 
-    private let environment: LogEnvironment
-    private let state: Mutex<State>
+    let environment: LogEnvironment
+    let state: Mutex<State>
     private let checkpoint: Mutex<Checkpoint?>
+    /// Whether a segment is being compacted; there is one file for that.
+    let isCompacting = Mutex(false)
 
-    private struct State: ~Copyable {
+    struct State: ~Copyable {
         var lock: WriterLock?
         /// Under which name this log writes; stays known when the lock is released.
         var incarnation: UInt128
@@ -35,6 +37,8 @@ public final class Log: Sendable {
         var live: SegmentWriter?
         var contents: SegmentContents
         var cache = FrameCache()
+        /// The lists of removed ids that were read, by their segment's first position.
+        var removedIDs: [Position: [RemovedIDsInFile]] = [:]
         var failure: LogError?
         var isSuspended = false
         /// Whether room is kept aside, and whether it is there.
@@ -269,7 +273,7 @@ public final class Log: Sendable {
         return failure
     }
 
-    private func checkUsable(_ state: borrowing State) throws(LogError) {
+    func checkUsable(_ state: borrowing State) throws(LogError) {
         if let failure = state.failure { throw failure }
         guard state.lock != nil else {
             throw state.isSuspended

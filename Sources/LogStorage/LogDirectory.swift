@@ -12,12 +12,15 @@ package enum LogDirectory {
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
+    /// A compacted segment that has not got its name yet.
+    package static let newSegment = "compaction.new"
     package static let reserve = "reserve"
     /// The log is being erased.
     package static let erasing = "erasing"
 
     private static let known: Set<String> = [
-        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, reserve, erasing,
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
+        erasing,
     ]
 
     /// The names of a log's segments, in order.

@@ -64,6 +64,7 @@ struct LogOpening: ~Copyable {
         var report = RecoveryReport()
         var live = try mend(found, &report, directory, fileSystem)
         try RewriteJournal.remove(from: directory, fileSystem)
+        try SegmentCompactor.remove(from: directory, fileSystem)
         let header =
             found.header
             ?? SegmentHeader(
@@ -107,11 +108,13 @@ struct LogOpening: ~Copyable {
     private static func read(
         _ names: [String], _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Findings {
-        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
         // Whatever does not fit is judged again without it, and then said properly.
+        var rejected: [Checkpoint] = []
         var fitting: Findings?
-        for checkpoint in checkpoints where fitting == nil {
+        for checkpoint in CheckpointSlots(directory, fileSystem: fileSystem).usable() {
             fitting = try? read(names, checkpoint, directory, fileSystem)
+            guard fitting == nil else { break }
+            rejected.append(checkpoint)
         }
         let found: Findings
         if let fitting {
@@ -119,7 +122,7 @@ struct LogOpening: ~Copyable {
         } else {
             found = try read(names, nil, directory, fileSystem)
         }
-        for checkpoint in checkpoints
+        for checkpoint in rejected
         where checkpoint.logID == found.header?.logID && checkpoint.position >= found.next {
             throw LogError(
                 .corrupt, path: directory, positions: found.next...checkpoint.position,

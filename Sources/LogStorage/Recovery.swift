@@ -250,7 +250,15 @@ package struct Recovery {
     private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
         // Asked again, for a reader: the file may have grown since the reading began.
         let size = try storage { () throws(FileError) in try live.file.size() }
-        if size < live.boundary + SkippableFrame.prefixBytes { throw cut(live, size, path) }
+        let end = live.boundary + SkippableFrame.prefixBytes
+        if size < end || !isWritersSize(size, live) { throw cut(live, size, path) }
+    }
+
+    /// Whether a writer leaves files of this size: in steps of room, or after mending or closing.
+    private func isWritersSize(_ size: Int, _ live: LiveSegment) -> Bool {
+        size % FormatLimit.growthGranularityBytes == 0
+            || size == live.boundary + SkippableFrame.prefixBytes
+            || size == live.boundary + CloseMark.encodedBytes
     }
 
     private func cut(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {
@@ -279,11 +287,7 @@ package struct Recovery {
                     + "are affected")
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
-        guard
-            size % FormatLimit.growthGranularityBytes == 0
-                || size == live.boundary + SkippableFrame.prefixBytes
-                || size == live.boundary + CloseMark.encodedBytes
-        else { throw cut(live, size, path) }
+        guard isWritersSize(size, live) else { throw cut(live, size, path) }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)

@@ -58,10 +58,25 @@ struct SyncProof: Equatable {
                 (try? SegmentFooter(bytes.extracting(offset..<end))) != nil
             else { return nil }
             return "a footer"
+        case SkippableFrame.removedIDs.rawValue:
+            return isListOfRemovedIDs(bytes, at: offset) ? "a list of removed ids" : nil
         default:
             guard let first = block(bytes, at: offset) else { return nil }
             return blocksCount || isCommit(first, bytes, at: offset) ? "a later block" : nil
         }
+    }
+
+    private static func isListOfRemovedIDs(_ bytes: RawSpan, at offset: Int) -> Bool {
+        guard let frame = SkippableFrame.read(bytes, at: offset) else { return false }
+        let end = offset + SkippableFrame.prefixBytes + frame.contentBytes
+        let records = offset + RemovedIDs.prefixBytes
+        let digest = end - RemovedIDs.digestBytes
+        guard end <= bytes.byteCount, records <= digest,
+            var reader = try? RemovedIDsReader(
+                prefix: bytes.extracting(offset..<records), base: .zero, through: Position(.max)),
+            (try? reader.update(records: bytes.extracting(records..<digest))) != nil
+        else { return false }
+        return (try? reader.finish(digest: bytes.extracting(digest..<end))) != nil
     }
 
     /// Is a good block a commit of its own, with a later one behind it? Where a torn big commit may
