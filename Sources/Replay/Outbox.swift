@@ -76,6 +76,7 @@ extension OutboxEntry {
 public struct Outbox: Projection {
     public static let name = "outbox"
     public static let version = 1
+    public static let dependsOnRules = true
 
     /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
     private var queue: Deque<OutboxEntry> = []

@@ -110,7 +110,8 @@ public actor EventStore {
                 environment: environment)
             do {
                 let opening = try StoreOpening(
-                    log, catalogue, ViewSet(views), keepsUnknownStates: keepingUnknownStates,
+                    log, catalogue, ViewSet(views, catalogue),
+                    keepsUnknownStates: keepingUnknownStates,
                     progress: progress)
                 log.keepReserve()
                 return EventStore(log, catalogue, opening, environment)
@@ -145,7 +146,13 @@ public actor EventStore {
         views.snapshot(view)
     }
 
-    /// The committed event at a position, or nil.
+    /// How many events of each type could not be brought to their newest form since the store was
+    /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
+    /// looked at again.
+    public nonisolated var upcastFailures: [String: Int] { views.upcastFailures.byType }
+
+    /// The committed event at a position as it was recorded, whatever type has replaced its own
+    /// since, or nil. `catalogue.upcast(_:)` gives its newest form.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: one frame to read.
@@ -612,7 +619,7 @@ public actor EventStore {
     /// What is written is read first: a line that would not come back as this event must never be
     /// acknowledged.
     private func check(_ draft: EventDraft, _ line: RawSpan) throws(EventError) {
-        let isShipped = catalogue[draft.type]?.action != nil
+        let isShipped = catalogue.rule(ofStored: draft.type)?.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(
