@@ -99,6 +99,7 @@ let package = Package(
         .testTarget(
             name: "OfflineModelTests",
             dependencies: ["OfflineModel", "Daybook", "DaybookTestKit", "TestSupport"],
+            exclude: ["Corpus"],
             swiftSettings: strict),
         .testTarget(
             name: "ReplayTests",

@@ -37,6 +37,7 @@ public struct OfflineStore: Sendable {
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
     ///   - account: whose store it is. A log belongs to one account for ever.
     ///   - rules: the rules of the app's own event types.
+    ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
     ///   - environment: file system, clock and randomness; tests bring their own.
     ///   - progress: called now and then with the number of events folded so far and their total,
@@ -46,12 +47,14 @@ public struct OfflineStore: Sendable {
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
         at url: URL, account: String? = nil, rules: [EventRule] = [],
-        views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment(),
+        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
         OfflineStore(
             events: try await EventStore.open(
-                at: url.path, account: account, catalogue: OfflineModel.catalogue.adding(rules),
+                at: url.path, account: account,
+                catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
                 views: builtInViews + views, environment: environment, progress: progress))
     }
 
@@ -67,14 +70,15 @@ public struct OfflineStore: Sendable {
     /// - Parameters: as `open`.
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
     public static func openShared(
-        at url: URL, rules: [EventRule] = [], views: [any Projection.Type] = [],
-        environment: LogEnvironment = LogEnvironment(),
+        at url: URL, rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
         OfflineStore(
             events: try await EventStore.open(
                 at: url.path, isShared: true,
-                catalogue: OfflineModel.catalogue.adding(rules).withoutShipping,
+                catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters)
+                    .withoutShipping,
                 views: builtInViews + views, keepingUnknownStates: false,
                 environment: environment, progress: progress))
     }
@@ -92,15 +96,17 @@ public struct OfflineStore: Sendable {
     /// - Parameters:
     ///   - account: whose store it is.
     ///   - rules: the rules of the app's own event types.
+    ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
     ///   - clock: what time it is.
     /// - Throws: `LogError` (`tooLarge`) for an account name that is too long.
     public static func inMemory(
-        account: String? = nil, rules: [EventRule] = [], views: [any Projection.Type] = [],
-        clock: @escaping @Sendable () -> Date = { Date() }
+        account: String? = nil, rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        views: [any Projection.Type] = [], clock: @escaping @Sendable () -> Date = { Date() }
     ) async throws -> OfflineStore {
         try await open(
-            at: URL(filePath: "/log"), account: account, rules: rules, views: views,
+            at: URL(filePath: "/log"), account: account, rules: rules, upcasters: upcasters,
+            views: views,
             environment: LogEnvironment(
                 fileSystem: InMemoryFileSystem(), now: { Timestamp(clock()).milliseconds }))
     }

@@ -235,7 +235,8 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
 @Suite struct CheckpointVerifierTests {
     private func verify(_ files: InMemoryFileSystem) throws -> CheckpointVerifier {
         var verifier = CheckpointVerifier(
-            "/log", fileSystem: files, views: [Sums.self, Count.self])
+            "/log", fileSystem: files, catalogue: EventCatalogue(),
+            views: [Sums.self, Count.self])
         let outcome = try LogReader("/log", fileSystem: files)
             .forEachEvent(catalogue: EventCatalogue()) { event in
                 verifier.fold(event)

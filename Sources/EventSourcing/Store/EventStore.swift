@@ -111,7 +111,8 @@ public actor EventStore {
                 environment: environment)
             do {
                 let opening = try StoreOpening(
-                    log, catalogue, ViewSet(views), keepsUnknownStates: keepingUnknownStates,
+                    log, catalogue, ViewSet(views, catalogue),
+                    keepsUnknownStates: keepingUnknownStates,
                     progress: progress)
                 log.keepReserve()
                 return EventStore(log, catalogue, opening, environment)
@@ -146,7 +147,13 @@ public actor EventStore {
         views.snapshot(view)
     }
 
-    /// The committed event at a position, or nil.
+    /// How many events of each type could not be brought to their newest form since the store was
+    /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
+    /// looked at again.
+    public nonisolated var upcastFailures: [String: Int] { views.upcastFailures.byType }
+
+    /// The committed event at a position as it was recorded, whatever type has replaced its own
+    /// since, or nil. `catalogue.upcast(_:)` gives its newest form.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: one frame to read.
@@ -341,8 +348,8 @@ public actor EventStore {
 
     /// The views as they were at a position.
     ///
-    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the one
-    ///   through which it is compacted; `LogError`.
+    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the
+    ///   one through which it is compacted, naming it; `LogError`.
     /// - Complexity: O(events behind the newest checkpoint that is not later than the position);
     ///   off the store's queue, so that appends go on.
     public func state(at position: Position) async throws -> PastState {
@@ -624,7 +631,7 @@ public actor EventStore {
     /// What is written is read first: a line that would not come back as this event must never be
     /// acknowledged.
     private func check(_ draft: EventDraft, _ line: RawSpan) throws(EventError) {
-        let isShipped = catalogue[draft.type]?.action != nil
+        let isShipped = catalogue.rule(ofStored: draft.type)?.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(

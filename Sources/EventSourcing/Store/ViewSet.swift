@@ -8,6 +8,7 @@ import Synchronization
 private protocol AnyViewBox: AnyObject, Sendable {
     var name: String { get }
     var version: UInt32 { get }
+    var types: UInt64 { get }
     var through: Position { get }
     var isStored: Bool { get }
     func fold(_ event: Event)
@@ -20,6 +21,8 @@ private protocol AnyViewBox: AnyObject, Sendable {
 struct ViewCapture: Sendable {
     let name: String
     let version: UInt32
+    /// Fingerprint of the event types under which it was folded.
+    let types: UInt64
     /// The last position folded.
     let position: Position
     let encode: @Sendable () throws -> [UInt8]?
@@ -32,6 +35,12 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     }
 
     private let state = Mutex(Present())
+    let types: UInt64
+
+    init(_ catalogue: EventCatalogue) {
+        types = catalogue.fingerprint(includingRules: View.dependsOnRules)
+    }
+
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
     var snapshot: View { state.withLock { $0.view } }
@@ -49,7 +58,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     }
 
     func restore(_ stored: StoredState) -> Bool {
-        guard stored.name == name, stored.version == version,
+        guard stored.name == name, stored.version == version, stored.types == types,
             let view = try? View(encodedState: stored.bytes)
         else { return false }
         state.withLock { $0 = Present(view: view, through: stored.position) }
@@ -58,7 +67,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 
     func capture() -> ViewCapture {
         let (view, through) = state.withLock { ($0.view, $0.through) }
-        return ViewCapture(name: name, version: version, position: through) {
+        return ViewCapture(name: name, version: version, types: types, position: through) {
             try view.encodedState()
         }
     }
@@ -67,28 +76,36 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 /// The views of one store.
 struct ViewSet: Sendable {
     private let boxes: [ObjectIdentifier: any AnyViewBox]
-    private let types: [any Projection.Type]
+    private let views: [any Projection.Type]
+    private let catalogue: EventCatalogue
+    /// Events that could not be brought to their newest form.
+    let upcastFailures = UpcastFailures()
 
-    init(_ views: [any Projection.Type]) {
+    init(_ views: [any Projection.Type], _ catalogue: EventCatalogue) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
-        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view) }
+        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue) }
         self.boxes = boxes
-        types = views
+        self.views = views
+        self.catalogue = catalogue
     }
 
     /// The same views before the first event.
-    func fresh() -> ViewSet { ViewSet(types) }
+    func fresh() -> ViewSet { ViewSet(views, catalogue) }
 
-    private static func box<View: Projection>(_ view: View.Type) -> any AnyViewBox {
-        ViewBox<View>()
+    private static func box<View: Projection>(
+        _ view: View.Type, _ catalogue: EventCatalogue
+    ) -> any AnyViewBox {
+        ViewBox<View>(catalogue)
     }
 
     /// The names of the views.
     var names: Set<String> { Set(boxes.values.map(\.name)) }
 
-    /// Whether a view of this name and version is among them.
-    func knows(_ name: String, version: UInt32) -> Bool {
-        boxes.values.contains { $0.name == name && $0.version == version }
+    /// Whether a stored state is of one of the views, and folded as it would be here.
+    func knows(_ state: StoredState) -> Bool {
+        boxes.values.contains {
+            $0.name == state.name && $0.version == state.version && $0.types == state.types
+        }
     }
 
     /// The first position that some view has not folded.
@@ -102,9 +119,20 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// Takes in an event, in each view that has not folded it yet.
+    /// Takes in an event in its newest form, in each view that has not folded it yet.
     func fold(_ event: Event) {
+        let event = upcast(event)
         for box in boxes.values { box.fold(event) }
+    }
+
+    /// An event in its newest form, or as it is if it cannot be converted.
+    func upcast(_ event: Event) -> Event {
+        do {
+            return try catalogue.upcast(event)
+        } catch {
+            upcastFailures.add(event.type)
+            return event
+        }
     }
 
     /// The states of this moment, by name.
