@@ -14,7 +14,7 @@ package struct CompactionJudge: Sendable {
     private let limit: Position
     private let views: [any CompactableView]
     private let settlements: [any SettlementView]
-    private let shipsAnything: Bool
+    private let catalogue: EventCatalogue
 
     /// Creates a judge.
     ///
@@ -25,12 +25,14 @@ package struct CompactionJudge: Sendable {
         self.limit = limit
         views = states.compactMap { $0 as? any CompactableView }
         settlements = states.compactMap { $0 as? any SettlementView }
-        shipsAnything = catalogue.shipsAnything
+        self.catalogue = catalogue
     }
 
     /// What becomes of an event of the log. O(views · log state).
-    package func verdict(on event: Event) -> CompactionVerdict {
-        guard event.position <= limit else { return .stays(.afterCheckpoint) }
+    package func verdict(on stored: Event) -> CompactionVerdict {
+        guard stored.position <= limit else { return .stays(.afterCheckpoint) }
+        // The views have folded its newest form.
+        guard let event = try? catalogue.upcast(stored) else { return .stays(.notUnderstood) }
         var successors: [Stamp]?
         for view in views {
             switch view.retention(of: event) {
@@ -47,6 +49,7 @@ package struct CompactionJudge: Sendable {
 
     /// In doubt false: without a view that knows, nothing is settled that might be shipped.
     private func isSettled(_ stamp: Stamp) -> Bool {
-        settlements.isEmpty ? !shipsAnything : settlements.allSatisfy { $0.isSettled(stamp) }
+        settlements.isEmpty
+            ? !catalogue.shipsAnything : settlements.allSatisfy { $0.isSettled(stamp) }
     }
 }
