@@ -497,6 +497,7 @@ public final class Log: Sendable {
         state.live = nil
         state.lock = nil
         state.sealed = SealedSegments(directory, environment.fileSystem)
+        state.removedIDs = [:]
         state.cache = FrameCache()
     }
 
