@@ -101,11 +101,14 @@ package struct Recovery {
 
     /// Reads the last segment, line by line, and says what it is. Changes nothing.
     ///
-    /// - Parameter line: called with every intact line, in order.
+    /// - Parameters:
+    ///   - frame: a frame to begin with, of which is known that all before it is right; what the
+    ///     answer says of contents is then about the rest only.
+    ///   - line: called with every intact line, in order.
     /// - Throws: `corrupt` (R6) where synced bytes are damaged, what the header says, and whatever
     ///   `line` throws.
     package func judge(
-        _ name: String, file: any File,
+        _ name: String, file: any File, from frame: FrameEntry? = nil,
         line: (LinePrefix, RawSpan) throws -> Void
     ) throws -> LastSegment {
         let path = directory + "/" + name
@@ -135,18 +138,15 @@ package struct Recovery {
         } catch {
             throw LogError(.io, path: path, "\(error)")
         }
-        guard header.base == SegmentName.base(name) else {
-            throw LogError(
-                .corrupt, path: path, offset: 48,
-                "the header says that the segment begins at position \(header.base)")
-        }
+        try header.check(isNamedFor: SegmentName.base(name), path)
+        let start = frame ?? FrameEntry(offset: SegmentHeader.encodedBytes, first: header.base)
         var live = LiveSegment(
-            header: header, file: file, contents: SegmentContents(base: header.base),
-            dataEnd: SegmentHeader.encodedBytes, lastCommit: SegmentHeader.encodedBytes,
-            openFrame: nil, fileBytes: size)
+            header: header, file: file, contents: SegmentContents(base: start.first),
+            dataEnd: start.offset, lastCommit: start.offset, openFrame: nil, fileBytes: size)
         let footer = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         var scanner = SegmentScanner(
-            file, expecting: header.base, allowsHoles: footer?.footer.isCompacted ?? false)
+            file, at: start.offset, expecting: start.first,
+            allowsHoles: footer?.footer.isCompacted ?? false)
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
@@ -268,9 +268,12 @@ package struct Recovery {
         _ footer: SegmentFooter, _ live: LiveSegment, at offset: Int, _ path: String
     ) throws(LogError) {
         let contents = live.contents
+        let isWhole = contents.base == live.header.base
         let agrees =
-            footer.frames == contents.frames && footer.lines == contents.lines
-            && footer.eventCount == UInt64(contents.eventCount)
+            (isWhole
+                ? footer.frames == contents.frames && footer.lines == contents.lines
+                    && footer.eventCount == UInt64(contents.eventCount)
+                : footer.frames.suffix(contents.frames.count) == contents.frames[...])
             && (footer.isCompacted || footer.coveredThrough.next == contents.next)
         guard !agrees else { return }
         let next = contents.next
