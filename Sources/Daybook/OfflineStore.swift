@@ -39,19 +39,22 @@ public struct OfflineStore: Sendable {
     ///   - rules: the rules of the app's own event types.
     ///   - views: the app's own views, beside the built-in ones.
     ///   - environment: file system, clock and randomness; tests bring their own.
+    ///   - progress: called now and then with the number of events folded so far and their total,
+    ///     where there are many: at the first opening with a new or changed view.
     /// - Throws: `LogError`: `locked` if somebody has the log open, `wrongAccount`, `newerVersion`,
     ///   `corrupt`, …
-    /// - Complexity: O(events).
+    /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
         at url: URL, account: String? = nil, rules: [EventRule] = [],
-        views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment()
+        views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment(),
+        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
         let builtIn: [any Projection.Type] = OfflineModel.views + [Outbox.self]
         return OfflineStore(
             events: try await EventStore.open(
                 at: url.path, account: account,
                 catalogue: OfflineModel.catalogue.adding(rules), views: builtIn + views,
-                environment: environment))
+                environment: environment, progress: progress))
     }
 
     /// The notes of a city, now and as they change.
@@ -93,6 +96,17 @@ public struct OfflineStore: Sendable {
         return try await replayer.run(
             until: deadline.map { .at(Timestamp($0)) } ?? .whenNothingMoves)
     }
+
+    /// The views as they were at a position. See `EventStore.state(at:)`.
+    public func state(at position: Position) async throws -> PastState {
+        try await events.state(at: position)
+    }
+
+    /// Writes what waits and releases the log's lock until `resume()`. See `EventStore.suspend()`.
+    public func suspend() async throws { try await events.suspend() }
+
+    /// Takes the lock again after `suspend()`. See `EventStore.resume()`.
+    public func resume() async throws { try await events.resume() }
 
     /// Writes what waits and closes the log. The store cannot be used any more.
     ///

@@ -28,6 +28,14 @@ package struct LogCursor: Sendable {
     /// Where the segments begin, as they were listed last.
     private var bases: [Position] = []
     private var logID: UInt128?
+    private let hint: Hint?
+
+    /// Where the lines of a live segment are, for who knows it already.
+    package struct Hint: Sendable {
+        var base: Position
+        /// The frame of the first wanted line.
+        var frame: FrameEntry
+    }
 
     private struct Place {
         var base: Position
@@ -55,11 +63,12 @@ package struct LogCursor: Sendable {
     ///   log's end, the cursor waits until the log has passed it.
     package init(
         _ directory: String, after position: Position = .zero,
-        fileSystem: any FileSystem = POSIXFileSystem()
+        fileSystem: any FileSystem = POSIXFileSystem(), _ hint: Hint? = nil
     ) {
         self.directory = directory
         self.position = position
         self.fileSystem = fileSystem
+        self.hint = hint
     }
 
     // MARK: Reading
@@ -262,7 +271,7 @@ package struct LogCursor: Sendable {
         } catch { return nil }
         try header.check(isNamedFor: base, path)
         try header.check(isOf: &logID, path)
-        let wanted = wanted
+        let (wanted, hint) = (wanted, hint)
         return try storage { () throws(FileError) in
             let identity = try file.identity()
             if let footer = try SegmentFooter.read(atEndOf: file)?.footer {
@@ -270,9 +279,14 @@ package struct LogCursor: Sendable {
                     base: base, file: file, identity: identity,
                     frame: footer.frame(of: wanted, from: base), allowsHoles: footer.isCompacted)
             }
+            let frame: FrameEntry
+            if let hint, hint.base == base {
+                frame = hint.frame
+            } else {
+                frame = try FrameSearch.frame(of: wanted, in: file, from: base)
+            }
             return Place(
-                base: base, file: file, identity: identity,
-                frame: try FrameSearch.frame(of: wanted, in: file, from: base), allowsHoles: false)
+                base: base, file: file, identity: identity, frame: frame, allowsHoles: false)
         }
     }
 

@@ -6,12 +6,17 @@ import LogFormat
 package enum LogDirectory {
     package static let lock = "lock"
     package static let checkpoints = "checkpoints"
+    /// The two places of a checkpoint, in the folder of that name.
+    package static let checkpointSlots = ["a", "b"]
+    package static let newCheckpoint = "new"
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
 
+    package static let reserve = "reserve"
+
     private static let known: Set<String> = [
-        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal,
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, reserve,
     ]
 
     /// The names of a log's segments, in order.

@@ -12,6 +12,17 @@ package struct Finding: Hashable, Sendable {
     package var offset: Int?
     package var positions: ClosedRange<Position>?
     package var detail: String
+
+    package init(
+        code: String, segment: String, offset: Int?, positions: ClosedRange<Position>?,
+        detail: String
+    ) {
+        self.code = code
+        self.segment = segment
+        self.offset = offset
+        self.positions = positions
+        self.detail = detail
+    }
 }
 
 /// What verification came to.

@@ -66,6 +66,13 @@ package struct SealedSegment: Sendable {
         } catch { throw LogError(error, path: path, offset: footerAt) }
     }
 
+    /// The frame that holds a position, decoded; nil where there are no frames.
+    package func frame(of position: Position) throws(LogError) -> DecodedFrame? {
+        guard !footer.frames.isEmpty else { return nil }
+        let entry = footer.frames[footer.frames.frame(of: position)]
+        return try DecodedFrame.read(file, path: path, entry, allowsHoles: footer.isCompacted)
+    }
+
     /// The frames that may hold an event with this id. O(log n).
     package func candidateFrames(id: UInt128) throws(LogError) -> [FrameEntry] {
         do throws(FormatError) {
