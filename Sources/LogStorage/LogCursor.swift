@@ -91,7 +91,6 @@ package struct LogCursor: Sendable {
         through limit: Position = Position(.max), _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> Bool {
         let start = position
-        var suspicion: LogError?
         try refresh()
         while let here = place {
             switch try read(here, through: limit, body) {
@@ -107,11 +106,8 @@ package struct LogCursor: Sendable {
                     place = try open(here.base)
                     continue
                 }
-                guard let damage else { return true }
-                if let suspicion, suspicion.offset == damage.offset { throw suspicion }
-                guard let found = try proof(of: damage) else { return true }
-                // The proof may have been written after the bad place was read: look again.
-                suspicion = found
+                if let damage { try check(damage) }
+                return true
             }
         }
         return true
@@ -174,14 +170,13 @@ package struct LogCursor: Sendable {
                 + "\(footer.coveredThrough)")
     }
 
-    /// What proves that damage at the live end had been synced, as an error; nil where nothing does,
-    /// so that it may be a write that is under way or was torn.
-    private func proof(of damage: ScanDamage) throws -> LogError? {
+    /// Throws where something proves that damage at the live end had been synced; otherwise it may be
+    /// a write that is under way or was torn.
+    private func check(_ damage: ScanDamage) throws {
         do {
             _ = try judgeEnd()
-            return nil
         } catch let error as LogError where error.code == .corrupt {
-            return error.offset == damage.offset ? error : nil
+            if error.offset == damage.offset { throw error }
         }
     }
 

@@ -39,6 +39,26 @@ import Testing
         return commits
     }
 
+    /// How often something was read.
+    private final class Reads: Sendable { let count = Mutex(0) }
+
+    /// A file system on which the first segment becomes another right after it was read for the n-th
+    /// time with that many bytes.
+    private func changing(
+        _ files: InMemoryFileSystem, at number: Int, bytes: Int, to after: [UInt8]
+    ) -> (CountingFileSystem, Reads) {
+        let reads = Reads()
+        let changing = CountingFileSystem(files) { path, count in
+            guard path == Self.first, count == bytes else { return }
+            let isNow = reads.count.withLock { count in
+                count += 1
+                return count == number
+            }
+            if isNow { files[path] = after }
+        }
+        return (changing, reads)
+    }
+
     // MARK: What it delivers
 
     @Test(.verifies("FOL-1"))
@@ -239,23 +259,18 @@ import Testing
         files[Self.first] =
             Array(half[..<middle]) + Array(repeating: 0xEE, count: 60)
             + half[(middle + 60)...]
-        let scans = Mutex(0)
-        var cursor = LogCursor(
-            TestLog.path,
-            fileSystem: CountingFileSystem(files) { path, bytes in
-                // A scan reads from the first frame to the file's end.
-                guard bytes == half.count - SegmentHeader.encodedBytes else { return }
-                let scan = scans.withLock { scans in
-                    scans += 1
-                    return scans
-                }
-                if scan == 2 { files[path] = whole }
-            })
-        #expect(try poll(&cursor) == [1, 2, 3])
+        let (changing, scans) = changing(
+            files, at: 2, bytes: half.count - SegmentHeader.encodedBytes, to: whole)
+        var cursor = LogCursor(TestLog.path, fileSystem: changing)
+        #expect(try poll(&cursor) == [1])
+        #expect(scans.count.withLock { $0 } > 2)
+        #expect(try poll(&cursor) == [2, 3])
     }
 
-    @Test(.verifies("REC-6"))
-    func `a reader is not misled by a writer that commits whenever it looks`() throws {
+    @Test(.verifies("REC-6", "REC-7"))
+    func `neither reader nor verifier is misled by a writer that commits whenever they look`()
+        throws
+    {
         let writer = Mutex((test: TestLog(), log: Log?.none))
         let files = writer.withLock { $0.test.files }
         try writer.withLock { state in
@@ -275,8 +290,43 @@ import Testing
             return true
         }
         #expect(outcome.tornTail == nil && outcome.isOpenEnded)
+        let summary = try LogVerifier(TestLog.path, fileSystem: busy).verify { _, _ in nil }
+        #expect(summary.findings == [] && summary.tornTail == nil)
         let lines = writer.withLock { $0.test.lines }
         #expect(!seen.isEmpty && lines.count < 100 && seen == Array(lines.prefix(seen.count)))
+    }
+
+    @Test(.verifies("REC-6"), arguments: 1...3)
+    func `a segment that is created between two looks is no foreign file`(look: Int) throws {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [1])
+        let files = test.files
+        let whole = try #require(files[Self.first])
+        files[Self.first] = [UInt8](repeating: 0, count: whole.count)
+        let (changing, reads) = changing(
+            files, at: look, bytes: SegmentHeader.encodedBytes, to: whole)
+        let outcome = try LogReader(TestLog.path, fileSystem: changing).forEachLine { _, _ in true }
+        #expect(reads.count.withLock { $0 } >= 2)
+        #expect(outcome.isOpenEnded && outcome.tornTail == nil)
+    }
+
+    @Test(.verifies("REC-6"), arguments: 1...12)
+    func `a torn tail that is mended and sealed between two looks is no cut file`(look: Int) throws
+    {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [1])
+        let files = test.files
+        var torn = try #require(files[Self.first])
+        try log.roll()
+        let sealed = try #require(files[Self.first])
+        let end = try #require(torn.lastIndex { $0 != 0 }) + 1
+        for index in end..<end + 100 { torn[index] = 0xA5 }
+        files[Self.first] = torn
+        let (changing, _) = changing(
+            files, at: look, bytes: torn.count - SegmentHeader.encodedBytes, to: sealed)
+        #expect(try TestLog.read(changing) == test.lines)
     }
 
     // MARK: What it refuses

@@ -46,7 +46,9 @@ private struct Followed {
         if let log { return log }
         while true {
             let watched = InterleavingFileSystem(files, cut: { [cuts] _ in cuts.next() }) {
-                [follower] in follower.poll()
+                [follower] in
+                follower.poll()
+                follower.readAnew()
             }
             let opened: Log
             do throws(LogError) {

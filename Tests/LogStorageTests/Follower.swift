@@ -74,6 +74,23 @@ final class Follower: Sendable {
         }
     }
 
+    /// Reads all with a reader that begins now; it must not find anything wrong.
+    func readAnew() {
+        do {
+            var last = Position.zero
+            try LogReader(directory, fileSystem: fileSystem).forEachLine { prefix, bytes in
+                try #require(prefix.position > last, "position \(prefix.position) again")
+                try #require(line(prefix.position) == bytes.array, "at \(prefix.position)")
+                last = prefix.position
+                return true
+            }
+        } catch let error as LogError where error.code == .noSuchLog {
+            // It has not been created yet.
+        } catch {
+            state.withLock { $0.failure = $0.failure ?? error }
+        }
+    }
+
     /// Throws what went wrong while it followed.
     func check() throws {
         if let failure = state.withLock({ $0.failure }) { throw failure }
