@@ -49,7 +49,7 @@ public actor EventStore {
 
     package nonisolated let log: Log
     private nonisolated let views: ViewSet
-    private let environment: LogEnvironment
+    nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
@@ -175,8 +175,8 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views have changed, the first at once; several that nobody took become one. Ends
-    /// when the store is closed.
+    /// A signal whenever the views or the disk have changed, the first at once; several that nobody
+    /// took become one. Ends when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -194,6 +194,9 @@ public actor EventStore {
     }
 
     private func removeSignal(_ id: UUID) { commitSignals[id] = nil }
+
+    /// How many wait for commits.
+    package var subscriberCount: Int { commitSignals.count }
 
     // MARK: Appending
 
