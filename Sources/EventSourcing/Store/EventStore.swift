@@ -49,7 +49,7 @@ public actor EventStore {
 
     package nonisolated let log: Log
     nonisolated let views: ViewSet
-    let environment: LogEnvironment
+    nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
@@ -189,8 +189,8 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views have changed, the first at once; several that nobody took become one. Ends
-    /// when the store is closed.
+    /// A signal whenever the views or the disk have changed, the first at once; several that nobody
+    /// took become one. Ends when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -208,6 +208,9 @@ public actor EventStore {
     }
 
     private func removeSignal(_ id: UUID) { commitSignals[id] = nil }
+
+    /// How many wait for commits.
+    package var subscriberCount: Int { commitSignals.count }
 
     // MARK: Appending
 
