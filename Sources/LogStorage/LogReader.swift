@@ -90,6 +90,23 @@ package struct LogReader: Sendable {
         return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
     }
 
+    /// States before this position cannot be rebuilt: compaction has taken out lines that they
+    /// followed from. `zero` if nothing was ever taken out.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(segments).
+    package func compactedThrough() throws(LogError) -> Position {
+        var through = Position.zero
+        for name in try LogDirectory.segments(of: directory, fileSystem) {
+            let footer = try storage { () throws(FileError) in
+                try SegmentFooter.read(
+                    atEndOf: try fileSystem.open(directory + "/" + name, .read))
+            }
+            through = max(through, footer?.footer.compaction?.through ?? .zero)
+        }
+        return through
+    }
+
     private func readLast(
         _ name: String, from first: Position, _ logID: inout UInt128?, _ outcome: inout Outcome,
         _ body: (LinePrefix, RawSpan) throws -> Bool

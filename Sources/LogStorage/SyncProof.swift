@@ -13,7 +13,13 @@ struct SyncProof: Equatable {
 
     /// Looks for evidence in the bytes from a bad place on. O(n), but for the rare lookalikes.
     static func find(_ bytes: RawSpan, _ context: ScanDamage.Context) -> SyncProof? {
-        if context == .frame, let proof = runningFrame(bytes) { return proof }
+        if context == .frame {
+            if let proof = runningFrame(bytes) { return proof }
+            // Compaction never writes in place: where a list stands, nothing is torn.
+            if isListOfRemovedIDs(bytes, at: 0) {
+                return SyncProof(what: "a list of removed ids", offset: 0)
+            }
+        }
         var offset = 1
         while offset < bytes.byteCount {
             if let what = evidence(bytes, at: offset, blocksCount: context == .block) {

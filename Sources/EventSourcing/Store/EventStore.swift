@@ -356,7 +356,8 @@ public actor EventStore {
 
     /// The views as they were at a position.
     ///
-    /// - Throws: `EventError` (`refused`) for a position behind the end of the log; `LogError`.
+    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the
+    ///   one through which it is compacted, naming it; `LogError`.
     /// - Complexity: O(events behind the newest checkpoint that is not later than the position);
     ///   off the store's queue, so that appends go on.
     public func state(at position: Position) async throws -> PastState {
@@ -365,6 +366,13 @@ public actor EventStore {
             throw EventError(
                 .refused,
                 "the log ends at position \(lastDurable); there is no state at \(position) yet")
+        }
+        let compactedThrough = try log.compactedThrough()
+        guard position >= compactedThrough else {
+            throw EventError(
+                .refused,
+                "the log is compacted through position \(compactedThrough); the state at "
+                    + "\(position) cannot be rebuilt any more")
         }
         let (log, catalogue, past, environment) = (log, catalogue, views.fresh(), environment)
         return try await BlockingWork.run {
@@ -513,6 +521,9 @@ public actor EventStore {
         } else if let line = try log.line(id: draft.id.integer) {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
+        } else if let removed = try log.removed(id: draft.id.integer) {
+            guard draft.isContent(of: removed.hashes) else { throw Self.idReused(draft.id) }
+            return Appended(id: draft.id, position: removed.position, isNew: false)
         } else {
             return nil
         }

@@ -94,3 +94,16 @@ extension CitiesView {
         self.saved = saved
     }
 }
+
+extension CitiesView: CompactableView {
+    /// An event is needed while it holds its register.
+    public func retention(of event: Event) -> Retention {
+        guard event.type == CitySaved.type || event.type == CityUnsaved.type else {
+            return .unconcerned
+        }
+        guard let json = event.content.json, let city = try? CitySaved(json: json) else {
+            return .needed(.notUnderstood)
+        }
+        return .of(event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.stamp])
+    }
+}

@@ -213,3 +213,38 @@ extension NotesView {
         byCity = TreeDictionary(uniqueKeysWithValues: cities)
     }
 }
+
+extension NotesView: CompactableView {
+    /// Deletions are needed for ever, and supersede everything else of their note. Of a note that
+    /// lives, the events that hold its origin and its text are needed.
+    public func retention(of event: Event) -> Retention {
+        let json = event.content.json ?? []
+        switch event.type {
+        case NoteAdded.type:
+            guard let note = try? NoteAdded(json: json) else { return .needed(.notUnderstood) }
+            return retention(of: event, note.noteId, setsOrigin: true)
+        case NoteUpdated.type:
+            guard let note = try? NoteUpdated(json: json) else { return .needed(.notUnderstood) }
+            return retention(of: event, note.noteId, setsOrigin: false)
+        case NoteDeleted.type:
+            guard (try? NoteDeleted(json: json)) != nil else { return .needed(.notUnderstood) }
+            return .needed(.deletion)
+        default: return .unconcerned
+        }
+    }
+
+    private func retention(
+        of event: Event, _ noteId: String, setsOrigin: Bool
+    ) -> Retention {
+        switch entries[EntityID(noteId)] {
+        case .deleted(let stamp): .superseded(by: [stamp])
+        case .known(let origin, let text):
+            if setsOrigin, origin?.stamp == event.stamp {
+                .needed(.origin)
+            } else {
+                .of(event, heldBy: setsOrigin ? [origin?.stamp, text.stamp] : [text.stamp])
+            }
+        case nil: .needed(.current)
+        }
+    }
+}

@@ -164,3 +164,23 @@ extension PreferencesView {
         self.users = users
     }
 }
+
+extension PreferencesView: CompactableView {
+    /// An event is needed while it holds any setting that it names. The user's newest event always
+    /// does.
+    public func retention(of event: Event) -> Retention {
+        guard event.type == PreferencesUpdated.type else { return .unconcerned }
+        guard let json = event.content.json, let update = try? PreferencesUpdated(json: json)
+        else { return .needed(.notUnderstood) }
+        let user = users[EntityID(update.userId)]
+        let changes = update.changes
+        var holders: [Stamp?] = []
+        if changes.autoDownloadEnabled != nil { holders.append(user?.autoDownloadEnabled?.stamp) }
+        if changes.wifiOnlyDownload != nil { holders.append(user?.wifiOnlyDownload?.stamp) }
+        if changes.maxStorageLimit != nil { holders.append(user?.maxStorageLimit?.stamp) }
+        if changes.autoSync != nil { holders.append(user?.autoSync?.stamp) }
+        if changes.showStaleDataWarning != nil { holders.append(user?.showStaleDataWarning?.stamp) }
+        if changes.pruneAfterDays != nil { holders.append(user?.pruneAfterDays?.stamp) }
+        return .of(event, heldBy: holders)
+    }
+}

@@ -165,6 +165,37 @@ extension ProgressView {
     }
 }
 
+extension ProgressView: CompactableView {
+    /// Needed are the active course, a lesson's first and best completion, and the event that holds
+    /// a review.
+    public func retention(of event: Event) -> Retention {
+        let json = event.content.json ?? []
+        switch event.type {
+        case CourseActivated.type:
+            guard let course = try? CourseActivated(json: json) else {
+                return .needed(.notUnderstood)
+            }
+            return .of(event, heldBy: [learners[EntityID(course.userId)]?.active?.stamp])
+        case LessonCompleted.type:
+            guard let lesson = try? LessonCompleted(json: json) else {
+                return .needed(.notUnderstood)
+            }
+            let completion = self.lesson(
+                lesson.lessonId, course: lesson.courseId, of: lesson.userId)
+            // Without a score it could be the first one only.
+            let best = lesson.score == nil ? [] : [completion?.best?.stamp]
+            return .of(event, heldBy: [completion?.first] + best)
+        case ReviewCompleted.type:
+            guard let review = try? ReviewCompleted(json: json) else {
+                return .needed(.notUnderstood)
+            }
+            let reviews = learners[EntityID(review.userId)]?.reviews
+            return .of(event, heldBy: [reviews?[EntityID(review.reviewId)]?.stamp])
+        default: return .unconcerned
+        }
+    }
+}
+
 extension ProgressView.Learner {
     fileprivate func encode(to writer: inout StateWriter) {
         writer.add(active != nil)
