@@ -43,6 +43,7 @@ public actor EventStore {
     public nonisolated let catalogue: EventCatalogue
 
     private nonisolated let executor = StoreExecutor()
+    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
@@ -76,8 +77,10 @@ public actor EventStore {
     /// - Parameters:
     ///   - directory: the log's folder, created if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
+    ///   - create: whether a missing or empty folder becomes a new log.
     ///   - catalogue: the known event types.
     ///   - views: the views to keep.
+    ///   - environment: file system, clock and randomness.
     ///   - progress: called now and then with the number of events folded so far and their total.
     /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
@@ -284,6 +287,13 @@ public actor EventStore {
 
         /// Adds an event.
         public mutating func append(_ draft: EventDraft) { drafts.append(draft) }
+
+        /// Adds a typed event.
+        ///
+        /// - Throws: what the payload's encoder throws.
+        public mutating func append(_ payload: some EventPayload) throws {
+            drafts.append(try EventDraft(payload))
+        }
     }
 
     /// Writes and syncs everything that waits. On return it is on the disk and in the views.
