@@ -14,15 +14,19 @@ public struct EventCatalogue: Sendable {
 
     /// Creates a catalogue. Of two rules for one type the later counts.
     ///
-    /// - Parameter upcasters: at most one from each type, and no way round in a circle: anything
-    ///   else is a mistake in the program and stops it.
+    /// - Parameters:
+    ///   - rules: one for each known type.
+    ///   - upcasters: at most one from each type, and no way round in a circle: anything else is a
+    ///     mistake in the program and stops it.
     public init(_ rules: [EventRule] = [], upcasters: [Upcaster] = []) {
         add(rules, upcasters)
     }
 
     /// This catalogue and more.
     ///
-    /// - Parameter upcasters: as in `init`, together with those that are there.
+    /// - Parameters:
+    ///   - rules: of more types, or other rules of known ones.
+    ///   - upcasters: as in `init`, together with those that are there.
     public func adding(_ rules: [EventRule], upcasters: [Upcaster] = []) -> EventCatalogue {
         var result = self
         result.add(rules, upcasters)

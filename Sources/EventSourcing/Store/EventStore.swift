@@ -43,13 +43,14 @@ public actor EventStore {
     public nonisolated let catalogue: EventCatalogue
 
     private nonisolated let executor = StoreExecutor()
+    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
 
     package nonisolated let log: Log
     nonisolated let views: ViewSet
-    let environment: LogEnvironment
+    nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
@@ -76,8 +77,10 @@ public actor EventStore {
     /// - Parameters:
     ///   - directory: the log's folder, created if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
+    ///   - create: whether a missing or empty folder becomes a new log.
     ///   - catalogue: the known event types.
     ///   - views: the views to keep.
+    ///   - environment: file system, clock and randomness.
     ///   - progress: called now and then with the number of events folded so far and their total.
     /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
@@ -189,8 +192,8 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views have changed, the first at once; several that nobody took become one. Ends
-    /// when the store is closed.
+    /// A signal whenever the views or the disk have changed, the first at once; several that nobody
+    /// took become one. Ends when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -208,6 +211,9 @@ public actor EventStore {
     }
 
     private func removeSignal(_ id: UUID) { commitSignals[id] = nil }
+
+    /// How many wait for commits.
+    package var subscriberCount: Int { commitSignals.count }
 
     // MARK: Appending
 
@@ -281,6 +287,13 @@ public actor EventStore {
 
         /// Adds an event.
         public mutating func append(_ draft: EventDraft) { drafts.append(draft) }
+
+        /// Adds a typed event.
+        ///
+        /// - Throws: what the payload's encoder throws.
+        public mutating func append(_ payload: some EventPayload) throws {
+            drafts.append(try EventDraft(payload))
+        }
     }
 
     /// Writes and syncs everything that waits. On return it is on the disk and in the views.
