@@ -2,6 +2,7 @@
 // Spec/sync-records.md, OUT-7, and Spec/compaction.md.
 
 import EventSourcing
+import Foundation
 import LogFormat
 import LogStorage
 
@@ -26,6 +27,21 @@ extension EventStore {
                 transaction.append(try EventDraft(record))
             }
         }
+    }
+}
+
+extension Outbox {
+    /// The folded record that `foldSyncRecords()` would record.
+    ///
+    /// - Parameters:
+    ///   - state: the views at the log's end, the outbox among them.
+    ///   - source: the source of own events.
+    ///   - events: the number of events by type.
+    package static func foldedRecord(
+        of state: PastState, by source: UUID, events: [String: Int]
+    ) throws -> EventDraft? {
+        guard events[SyncSettled.type] ?? 0 >= 2 else { return nil }
+        return try state.view(Outbox.self).foldedRecord(by: source).map { try EventDraft($0) }
     }
 }
 

@@ -34,12 +34,17 @@ package struct CompactionJudge: Sendable {
         // The views have folded its newest form.
         guard let event = try? catalogue.upcast(stored) else { return .stays(.notUnderstood) }
         var successors: [Stamp]?
+        var reasons: Set<KeptReason> = []
         for view in views {
             switch view.retention(of: event) {
             case .unconcerned: continue
-            case .needed(let reason): return .stays(reason)
+            case .needed(let reason): reasons.insert(reason)
             case .superseded(let stamps): successors = (successors ?? []) + stamps
             }
+        }
+        // What holds longest is said, whichever view was asked first.
+        if let reason = KeptReason.allCases.first(where: reasons.contains) {
+            return .stays(reason)
         }
         guard let successors else { return .stays(event.isKnownType ? .noRule : .unknownType) }
         guard isSettled(event.stamp) else { return .stays(.unsettled) }
