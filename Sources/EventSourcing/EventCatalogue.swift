@@ -54,6 +54,9 @@ public struct EventCatalogue: Sendable {
         return result
     }
 
+    /// Whether events of any type are shipped to a server.
+    package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
+
     /// The rule of a type, if it is known.
     public subscript(type: String) -> EventRule? { rules[type] }
 

@@ -91,7 +91,8 @@ import Testing
             // From the beginning, and going on from where the last read ended.
             for first in [1, next] {
                 var expected = first
-                let outcome = try LogReader(path).forEachLine(from: Position(first)) { prefix, line in
+                let outcome = try LogReader(path).forEachLine(from: Position(first)) {
+                    prefix, line in
                     let position = prefix.position.rawValue
                     while expected < position, goes(expected) { expected += 1 }
                     if position != expected { shared.note("\(position) where \(expected) belongs") }

@@ -132,7 +132,8 @@ import Testing
         let results = try CompactionModel.compact(log) { $0 > 16 }
         #expect(results.map(\.isRewritten) == [false, false])
         #expect(results.allSatisfy { $0.bytesBefore == $0.bytesAfter })
-        #expect(files.image == before)
+        let isUnchanged = files.image == before
+        #expect(isUnchanged)
         #expect(try log.compactedThrough() == .zero)
     }
 
@@ -189,7 +190,12 @@ import Testing
         let files = try memory(model)
         let before = files.image
         var asked = 0
-        _ = try CompactionModel.compact(log, isCancelled: { asked += 1; return false }) { _ in
+        _ = try CompactionModel.compact(
+            log,
+            isCancelled: {
+                asked += 1; return false
+            }
+        ) { _ in
             false
         }
         #expect(asked > 4)
@@ -207,8 +213,10 @@ import Testing
                 let after = files.image
                 #expect(after[Self.file] == nil)
                 // The first segment may be done when the second is cancelled.
-                let isFirstDone = after[TestLog.segments(files)[0]] != before[TestLog.segments(files)[0]]
-                if !isFirstDone { #expect(after == before) }
+                let isFirstDone =
+                    after[TestLog.segments(files)[0]] != before[TestLog.segments(files)[0]]
+                let isUnchanged = after == before
+                #expect(isFirstDone || isUnchanged)
             }
         }
     }
