@@ -106,9 +106,9 @@ private struct States {
     @Test(.verifies("CMP-2"))
     func `whatever is discarded later, no view misses what was taken away`() throws {
         var discards = 0
-        try Property.check("fold(L − D − R + X) = fold(L − D + X)", runs: 400) { choices in
+        try Property.check("fold(L − D − R + X) = fold(L − D + X)", runs: 800) { choices in
             var log = RandomLog()
-            for _ in 0..<choices.int(in: 1...40) { try log.step(&choices) }
+            for _ in 0..<choices.int(in: 1...90) { try log.step(&choices) }
             let count = log.events.count
             let horizon = choices.bool() ? count : choices.int(in: 0...count)
             let states = States(log.events[..<horizon])
