@@ -9,6 +9,7 @@ import LogFormat
 public struct Outbox: Projection {
     public static let name = "outbox"
     public static let version = 1
+    public static let dependsOnRules = true
 
     /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
     var queue: Deque<OutboxEntry> = []

@@ -72,7 +72,9 @@ public struct Replayer: Sendable {
     /// Every event that the server settles is recorded in the same log. A crash between the
     /// server's reply and that record costs one duplicate send, which the server recognises.
     ///
-    /// - Parameter progress: called after every reply.
+    /// - Parameters:
+    ///   - end: when to stop.
+    ///   - progress: called after every reply.
     /// - Returns: what was shipped and what is left. Its records are on the disk.
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; they are in the report.
@@ -226,7 +228,7 @@ public struct Replayer: Sendable {
         report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
         guard !settled.isEmpty else { return }
-        try await store.append(settled, durability: .relaxed)
+        try await store.record(settled)
         if outcome.isForked { try await store.mintIncarnation() }
     }
 
