@@ -57,7 +57,8 @@ enum CompactedCopy {
         var digest = XXH64()
         digest.update(bytes.span.bytes)
         var footer = contents.footer(seed: 1, digest: digest.value())
-        footer.isCompacted = true
+        footer.compaction = SegmentFooter.Compaction(
+            through: old.footer.coveredThrough, removedIDBytes: 0)
         footer.coveredThrough = old.footer.coveredThrough
         footer.frames = frames
         return bytes + footer.encoded()
