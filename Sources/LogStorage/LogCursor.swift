@@ -44,7 +44,9 @@ package struct LogCursor: Sendable {
         var identity: UInt64
         /// From where the next poll reads: a frame, or what stands behind the last one.
         var frame: FrameEntry
-        var allowsHoles: Bool
+        /// Where the frames are, if compaction took lines out: positions do not tell then that one is
+        /// missing.
+        var compacted: SegmentFooter?
         /// The segment if it is followed by others, so that all of it must be right.
         var sealed: SealedSegment?
     }
@@ -118,13 +120,13 @@ package struct LogCursor: Sendable {
     ) throws -> End {
         var scanner = SegmentScanner(
             here.file, at: here.frame.offset, expecting: here.frame.first,
-            allowsHoles: here.allowsHoles)
+            allowsHoles: here.compacted != nil)
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
             case .commit(let commit):
                 if commit.beginsFrame {
-                    try here.sealed?.check(commit)
+                    try here.compacted?.check(commit, path(here.base))
                     place?.frame = FrameEntry(
                         offset: commit.frameOffset, first: commit.positions.lowerBound)
                 }
@@ -253,7 +255,7 @@ package struct LogCursor: Sendable {
             return Place(
                 base: base, file: segment.file, identity: identity,
                 frame: segment.footer.frame(of: wanted, from: base),
-                allowsHoles: segment.footer.isCompacted, sealed: segment)
+                compacted: segment.footer.isCompacted ? segment.footer : nil, sealed: segment)
         }
         guard let file = try openLive(base) else { return nil }
         let bytes = try storage { () throws(FileError) in
@@ -273,7 +275,8 @@ package struct LogCursor: Sendable {
             if let footer = try SegmentFooter.read(atEndOf: file)?.footer {
                 return Place(
                     base: base, file: file, identity: identity,
-                    frame: footer.frame(of: wanted, from: base), allowsHoles: footer.isCompacted)
+                    frame: footer.frame(of: wanted, from: base),
+                    compacted: footer.isCompacted ? footer : nil)
             }
             let frame: FrameEntry
             if let hint, hint.base == base {
@@ -282,7 +285,7 @@ package struct LogCursor: Sendable {
                 frame = try FrameSearch.frame(of: wanted, in: file, from: base)
             }
             return Place(
-                base: base, file: file, identity: identity, frame: frame, allowsHoles: false)
+                base: base, file: file, identity: identity, frame: frame)
         }
     }
 

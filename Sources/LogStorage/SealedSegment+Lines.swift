@@ -22,7 +22,7 @@ extension SealedSegment {
             switch step {
             case .commit(let commit):
                 if commit.beginsFrame {
-                    try self.check(commit)
+                    try footer.check(commit, path)
                     frames += 1
                 }
                 for line in commit.lines where line.prefix.position >= first {
@@ -56,25 +56,25 @@ extension SealedSegment {
         }
     }
 
-    /// Checks that a frame is where the footer says: where holes are legal, positions do not tell that
-    /// something is missing.
-    func check(_ commit: ScannedCommit) throws(LogError) {
-        let entry = FrameEntry(
-            offset: commit.frameOffset, first: commit.positions.lowerBound)
-        guard !footer.frames.isEmpty,
-            footer.frames[footer.frames.frame(of: entry.first)] == entry
-        else {
-            throw LogError(
-                .corrupt, path: path, offset: commit.frameOffset, positions: commit.positions,
-                "the segment's footer does not name the frame that begins here")
-        }
-    }
-
     /// The positions that damage at an offset takes along: from the first unread one to the end of
     /// its frame.
     package func positions(from first: Position, after offset: Int) -> ClosedRange<Position> {
         let next = footer.frames.first { $0.offset > offset }?.first
         let last = next.map { Position($0.rawValue - 1) } ?? footer.coveredThrough
         return first...max(first, last)
+    }
+}
+
+extension SegmentFooter {
+    /// Checks that a frame is where the footer says: where holes are legal, positions do not tell that
+    /// something is missing.
+    func check(_ commit: ScannedCommit, _ path: String) throws(LogError) {
+        let entry = FrameEntry(
+            offset: commit.frameOffset, first: commit.positions.lowerBound)
+        guard !frames.isEmpty, frames[frames.frame(of: entry.first)] == entry else {
+            throw LogError(
+                .corrupt, path: path, offset: commit.frameOffset, positions: commit.positions,
+                "the segment's footer does not name the frame that begins here")
+        }
     }
 }
