@@ -13,6 +13,8 @@ package struct SegmentContents: Sendable {
     package private(set) var plaintextBytes = 0
     /// Every id with its position.
     package private(set) var positions: [UInt128: Position] = [:]
+    /// A frame that has begun and whose first line says where.
+    private var newFrame: Int?
 
     package init(base: Position) { self.base = base }
 
@@ -20,12 +22,14 @@ package struct SegmentContents: Sendable {
     package var next: Position { lines?.upperBound.next ?? base }
 
     /// Takes in a frame's beginning; its first line follows.
-    package mutating func begin(frameAt offset: Int) {
-        frames.append(FrameEntry(offset: offset, first: next))
-    }
+    package mutating func begin(frameAt offset: Int) { newFrame = offset }
 
     /// Takes in a line.
     package mutating func add(_ prefix: LinePrefix, line: RawSpan) {
+        if let offset = newFrame {
+            frames.append(FrameEntry(offset: offset, first: prefix.position))
+            newFrame = nil
+        }
         positions[prefix.id] = prefix.position
         lines = (lines?.lowerBound ?? prefix.position)...prefix.position
         eventCount += 1
@@ -41,14 +45,20 @@ package struct SegmentContents: Sendable {
     }
 
     /// The footer that seals this segment.
-    package func footer(seed: UInt32, digest: UInt64) -> SegmentFooter {
+    ///
+    /// - Parameters:
+    ///   - coveredThrough: the last position it answers for; nil takes that of the last line.
+    ///   - isCompacted: whether positions may be missing.
+    package func footer(
+        seed: UInt32, digest: UInt64, coveredThrough: Position? = nil, isCompacted: Bool = false
+    ) -> SegmentFooter {
         let entries = positions.map {
             IDIndexEntry(hash: IDIndex.hash($0.key, seed: seed), frame: frame(of: $0.value))
         }
         return SegmentFooter(
-            coveredThrough: lines?.upperBound ?? Position(base.rawValue - 1), lines: lines,
-            eventCount: UInt64(eventCount), times: times,
-            plaintextBytes: UInt64(plaintextBytes), isCompacted: false, frames: frames,
+            coveredThrough: coveredThrough ?? lines?.upperBound ?? Position(base.rawValue - 1),
+            lines: lines, eventCount: UInt64(eventCount), times: times,
+            plaintextBytes: UInt64(plaintextBytes), isCompacted: isCompacted, frames: frames,
             idIndex: IDIndex.encode(entries, frameCount: frames.count, seed: seed),
             digest: digest)
     }
