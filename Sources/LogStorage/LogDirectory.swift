@@ -10,6 +10,9 @@ package enum LogDirectory {
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
 
+    /// How the names of files end that repair writes before it puts them in their place.
+    package static let repairSuffix = ".repair"
+
     private static let known: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal,
     ]

@@ -13,6 +13,6 @@ struct LogTool: AsyncParsableCommand {
             75 locked or offline.
             """,
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Views.self, Replay.self,
+            Import.self, Inspect.self, Verify.self, Views.self, Replay.self, Repair.self,
         ])
 }
