@@ -28,7 +28,7 @@ extension LogReader {
         return try event(line, prefix, catalogue, directory: directory)
     }
 
-    private static func event(
+    static func event(
         _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, directory: String
     ) throws(LogError) -> Event {
         do throws(EventError) {
@@ -37,6 +37,19 @@ extension LogReader {
             throw LogError(
                 .corrupt, path: directory, positions: prefix.position...prefix.position,
                 "the line is not an event: \(error.detail)")
+        }
+    }
+}
+
+extension Log {
+    /// Calls `body` with every committed event from a position on, in order.
+    ///
+    /// - Throws: as `forEachLine`, and `corrupt` for a line that is not an event.
+    package func forEachEvent(
+        from first: Position, catalogue: EventCatalogue, _ body: (Event) throws -> Bool
+    ) throws {
+        try forEachLine(from: first) { prefix, line in
+            try body(try LogReader.event(line, prefix, catalogue, directory: directory))
         }
     }
 }

@@ -59,4 +59,7 @@ public enum FormatLimit {
     /// Bytes of a footer: no segment has more events than its plaintext has prefixes, so a larger
     /// length can only be damage.
     public static let footerBytesMax = 8 * 1024 * 1024
+
+    /// Plaintext bytes of a checkpoint. A state beyond is not stored but folded at every opening.
+    public static let checkpointPlaintextBytesMax = 256 * 1024 * 1024
 }

@@ -36,6 +36,9 @@ package struct IDIndex: Sendable {
         return XXH32.hash(bytes.span.bytes, seed: seed)
     }
 
+    /// What the hashes depend on.
+    package var hashSeed: UInt32 { seed }
+
     /// The hash of an id under this index's seed.
     package func hash(_ id: UInt128) -> UInt32 { Self.hash(id, seed: seed) }
 
@@ -113,18 +116,40 @@ package struct IDIndex: Sendable {
         var current = fence(number / Self.fenceSpacing).hash
         while number < count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
-            let quotient = try reader.unary(in: bytes)
-            let remainder = try reader.bits(riceBits, in: bytes)
-            guard quotient <= Int(UInt32.max >> UInt32(riceBits)) else {
-                throw FormatError(.malformed, "the id index has an impossible gap")
-            }
-            current = current &+ (UInt32(quotient) << UInt32(riceBits)) &+ UInt32(remainder)
+            current = current &+ (try gap(&reader))
             let frame = Int(try reader.bits(frameBits, in: bytes))
             if current > hash { break }
             if current == hash, found.last != frame { found.append(frame) }
             number += 1
         }
         return found
+    }
+
+    /// All entries, ascending. O(n).
+    ///
+    /// - Throws: `FormatError` (`truncated`, `malformed`) where the bit stream is damaged.
+    package func entries() throws(FormatError) -> [IDIndexEntry] {
+        var entries: [IDIndexEntry] = []
+        let start = Self.prefixBytes + fenceCount * Self.fenceBytes
+        var reader = BitReader(offset: start * 8)
+        var current: UInt32 = 0
+        for number in 0..<count {
+            if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
+            let gap = try gap(&reader)
+            let frame = Int(try reader.bits(frameBits, in: bytes))
+            current = current &+ gap
+            entries.append(IDIndexEntry(hash: current, frame: frame))
+        }
+        return entries
+    }
+
+    private func gap(_ reader: inout BitReader) throws(FormatError) -> UInt32 {
+        let quotient = try reader.unary(in: bytes)
+        let remainder = try reader.bits(riceBits, in: bytes)
+        guard quotient <= Int(UInt32.max >> UInt32(riceBits)) else {
+            throw FormatError(.malformed, "the id index has an impossible gap")
+        }
+        return (UInt32(quotient) << UInt32(riceBits)) &+ UInt32(remainder)
     }
 
     private func fence(_ number: Int) -> (hash: UInt32, bit: Int) {

@@ -22,19 +22,28 @@ public final class Log: Sendable {
     /// What opening found and mended.
     public let recovery: RecoveryReport
 
-    private let environment: LogEnvironment
-    private let state: Mutex<State>
+    let environment: LogEnvironment
+    let state: Mutex<State>
+    private let checkpoint: Mutex<Checkpoint?>
+    /// Whether a segment is being compacted; there is one file for that.
+    let isCompacting = Mutex(false)
 
-    private struct State: ~Copyable {
+    struct State: ~Copyable {
         var lock: WriterLock?
         /// Under which name this log writes; stays known when the lock is released.
         var incarnation: UInt128
-        var sealed: [SealedSegment]
+        var sealed: SealedSegments
         /// Missing between sealing a segment and creating the next.
         var live: SegmentWriter?
         var contents: SegmentContents
         var cache = FrameCache()
+        /// The lists of removed ids that were read, by their segment's first position.
+        var removedIDs: [Position: [RemovedIDsInFile]] = [:]
         var failure: LogError?
+        var isSuspended = false
+        /// Whether room is kept aside, and whether it is there.
+        var keepsReserve = false
+        var hasReserve = false
     }
 
     // MARK: Opening
@@ -45,200 +54,38 @@ public final class Log: Sendable {
     ///   - directory: the folder; created (0700) if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
     ///   - create: whether a missing or empty folder becomes a new log.
+    ///   - isShared: whether the log must belong to no account.
     ///   - environment: file system, clock and randomness.
     /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `wrongAccount`, `newerVersion`,
     ///   `unknownFeature`, `readOnly`, `diskFull`, `io`, and `corrupt` where synced bytes are
     ///   damaged or missing, in which case nothing was changed.
     /// - Complexity: O(size of the last segment + number of segments).
     public init(
-        at directory: String, account: String? = nil, create: Bool = true,
+        at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
         environment: LogEnvironment = LogEnvironment()
     ) throws(LogError) {
-        let fileSystem = environment.fileSystem
         if let account, account.utf8.count > FormatLimit.accountBytesMax {
             throw LogError(
                 .tooLarge, path: directory,
                 "an account name has at most \(FormatLimit.accountBytesMax) bytes")
         }
-        var names: [String]
-        do throws(LogError) {
-            names = try LogDirectory.segments(of: directory, fileSystem)
-        } catch  where error.code == .noSuchLog && create {
-            try storage { () throws(FileError) in
-                try fileSystem.createDirectory(directory)
-                try fileSystem.syncDirectory(Self.parent(of: directory))
-            }
-            names = []
-        }
-        if names.isEmpty, !create {
-            throw LogError(.noSuchLog, path: directory, "the folder is empty")
-        }
-        let lock = try WriterLock(directory, environment)
-        // Somebody may have written between the listing and the lock.
-        names = try LogDirectory.segments(of: directory, fileSystem)
-
-        var report = RecoveryReport()
-        let recovery = Recovery(directory: directory, fileSystem: fileSystem)
-        var last: LastSegment?
-        var unfinished: String?
-        if let name = names.last {
-            let path = directory + "/" + name
-            try RewriteJournal.read(in: directory, fileSystem)?
-                .apply(to: name, in: directory, fileSystem)
-            let file = try storage { () throws(FileError) in try fileSystem.open(path, .readWrite) }
-            last = try recovery.judge(name, file: file)
-            if case .unfinished = last {
-                report.removedUnfinishedSegment = true
-                report.wasUnclean = true
-                unfinished = path
-                names.removeLast()
-                last = nil
-            }
-        }
-
-        var sealed: [SealedSegment] = []
-        for name in names.dropLast(last == nil ? 0 : 1) {
-            sealed.append(try SealedSegment(name, in: directory, fileSystem))
-        }
-        if case .sealed(let footer, let footerAt, _) = last {
-            let path = directory + "/" + names[names.count - 1]
-            sealed.append(
-                try SealedSegment(
-                    last: path, footer: footer, footerAt: footerAt, fileSystem))
-        }
-        // All is checked before anything is mended: whoever is refused finds nothing changed.
-        let next = try Self.checkChain(sealed, last, account, directory)
-        if let path = unfinished {
-            try storage { () throws(FileError) in
-                try fileSystem.remove(path)
-                try fileSystem.syncDirectory(directory)
-            }
-        }
-        var header = sealed.last?.header
-        var writer: SegmentWriter?
-        var contents: SegmentContents?
-        switch last {
-        case nil, .unfinished: break
-        case .sealed(_, let footerAt, let end):
-            try Self.confirmSeal(
-                names[names.count - 1], footerAt: footerAt, end: end, directory, fileSystem)
-        case .closed(let live):
-            header = live.header
-            contents = live.contents
-            writer = Self.writer(live, directory, hasCloseMark: true)
-        case .live(let live):
-            report.wasUnclean = true
-            header = live.header
-            contents = live.contents
-            writer = Self.writer(
-                try recovery.mend(live, tornTail: nil).live, directory, hasCloseMark: false)
-        case .torn(let live, let tail):
-            report.wasUnclean = true
-            header = live.header
-            contents = live.contents
-            let mended = try recovery.mend(live, tornTail: tail)
-            report.tornTail = mended.tornTail
-            writer = Self.writer(mended.live, directory, hasCloseMark: false)
-        }
-
-        try RewriteJournal.remove(from: directory, fileSystem)
+        var opening = try LogOpening.open(
+            directory, account: account, isShared: isShared, create: create, environment)
         self.directory = directory
         self.environment = environment
-        self.recovery = report
-        self.id = header?.logID ?? environment.randomUUID()
-        self.account = header.map(\.account) ?? account
-        if header == nil {
-            writer = try SegmentWriter.create(
-                SegmentHeader(
-                    logID: id, account: account, base: next, createdAt: environment.now()),
-                in: directory, fileSystem)
-        }
-        let gathered = contents ?? SegmentContents(base: next)
+        id = opening.id
+        self.account = opening.account
+        recovery = opening.report
+        checkpoint = Mutex(opening.checkpoint)
         state = Mutex(
             State(
-                lock: lock, incarnation: lock.incarnation, sealed: sealed, live: writer.take(),
-                contents: gathered))
+                lock: opening.lock, incarnation: opening.lock.incarnation, sealed: opening.sealed,
+                live: opening.live.take(), contents: opening.contents))
     }
 
-    private static func writer(
-        _ live: LiveSegment, _ directory: String, hasCloseMark: Bool
-    ) -> SegmentWriter {
-        SegmentWriter(
-            path: directory + "/" + SegmentName.of(live.header.base), base: live.header.base,
-            file: live.file, dataEnd: live.dataEnd, fileBytes: live.fileBytes,
-            openFrame: live.openFrame, hasCloseMark: hasCloseMark)
-    }
-
-    /// Writes the footer of a sealed last segment again: if its sync failed, only the page cache
-    /// knows it, and the next segment must not stand on that.
-    private static func confirmSeal(
-        _ name: String, footerAt: Int, end: Int, _ directory: String,
-        _ fileSystem: any FileSystem
-    ) throws(LogError) {
-        let path = directory + "/" + name
-        let file = try storage { () throws(FileError) in try fileSystem.open(path, .readWrite) }
-        let bytes = try storage { () throws(FileError) in
-            try file.read(at: footerAt, count: end - footerAt)
-        }
-        guard let base = SegmentName.base(name) else { return }
-        try RewriteJournal.rewrite(
-            bytes, then: [], at: footerAt, of: file, segment: base, in: directory, fileSystem)
-        try storage { () throws(FileError) in
-            try file.truncate(to: end)
-            try file.sync()
-        }
-    }
-
-    /// Checks that the segments follow each other in one log, and whose it is.
-    ///
-    /// - Returns: the position after the last segment.
-    private static func checkChain(
-        _ sealed: [SealedSegment], _ last: LastSegment?, _ account: String?, _ directory: String
-    ) throws(LogError) -> Position {
-        var chain = sealed.map { ($0.path, $0.header, $0.footer.coveredThrough.next) }
-        switch last {
-        case nil, .unfinished, .sealed: break
-        case .closed(let live), .live(let live), .torn(let live, _):
-            chain.append(
-                (
-                    directory + "/" + SegmentName.of(live.header.base), live.header,
-                    live.contents.next
-                ))
-        }
-        var next = Position(1)
-        for (path, header, following) in chain {
-            try checkChain(path, header, first: chain[0].1, expecting: next)
-            next = following
-        }
-        if let account, let header = chain.last?.1, header.account != account {
-            throw LogError(
-                .wrongAccount, path: directory,
-                header.account == nil
-                    ? "the log belongs to no account"
-                    : "the log belongs to another account. Every account has a log of its own")
-        }
-        return next
-    }
-
-    private static func checkChain(
-        _ path: String, _ header: SegmentHeader, first: SegmentHeader, expecting: Position
-    ) throws(LogError) {
-        guard header.logID == first.logID, header.account == first.account else {
-            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
-        }
-        guard header.base == expecting else {
-            throw LogError(
-                .corrupt, path: path,
-                positions: min(expecting, header.base)...max(expecting, header.base),
-                "the segment begins at position \(header.base) where \(expecting) belongs: a "
-                    + "segment file is missing or was added. Nothing was changed")
-        }
-    }
-
-    private static func parent(of path: String) -> String {
-        let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-        guard let slash = trimmed.lastIndex(of: "/") else { return "." }
-        return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
+    /// The checkpoint that opening built on, once: its states are large.
+    package func takeCheckpoint() -> Checkpoint? {
+        checkpoint.withLock { (checkpoint: inout Checkpoint?) in checkpoint.take() }
     }
 
     // MARK: Appending
@@ -261,6 +108,35 @@ public final class Log: Sendable {
     /// The position that the next line gets.
     public var next: Position { state.withLock { $0.contents.next } }
 
+    /// Keeps room aside for `append(_:drawingOnReserve:)` and compaction on a full disk, from now
+    /// on.
+    package func keepReserve() {
+        state.withLock { state in
+            state.keepsReserve = true
+            refillReserve(&state)
+        }
+    }
+
+    /// Gives the room aside back to the device, for work that frees more than that.
+    ///
+    /// - Returns: whether there was any.
+    package func releaseReserve() -> Bool {
+        state.withLock { state in
+            guard state.hasReserve else { return false }
+            state.hasReserve = false
+            return ReserveFile(directory, environment.fileSystem).release()
+        }
+    }
+
+    /// Sets room aside again, where there is any.
+    package func refillReserve() { state.withLock { refillReserve(&$0) } }
+
+    private func refillReserve(_ state: inout State) {
+        guard state.keepsReserve, !state.hasReserve, state.lock != nil else { return }
+        state.hasReserve = ReserveFile(directory, environment.fileSystem).keep(
+            bytes: state.sealed.count == 0 ? ReserveFile.bytesMin : ReserveFile.bytesMax)
+    }
+
     /// Appends lines as one commit. On return they are on the disk, all of them; after any error
     /// but `indeterminate`, none of them ever will be.
     ///
@@ -269,6 +145,11 @@ public final class Log: Sendable {
     ///   `indeterminate` after a failed write or sync, and from then on.
     /// - Complexity: O(bytes).
     public func append(_ lines: [UInt8]) throws(LogError) {
+        try append(lines, drawingOnReserve: false)
+    }
+
+    /// As `append(_:)`; on a full disk it takes the room that is kept aside.
+    package func append(_ lines: [UInt8], drawingOnReserve: Bool) throws(LogError) {
         precondition(!lines.isEmpty, "a commit has at least one line")
         guard lines.count <= FormatLimit.commitPlaintextBytesMax else {
             throw LogError(
@@ -278,21 +159,42 @@ public final class Log: Sendable {
         }
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            let isFull =
-                state.live?.isFull ?? false
-                || state.contents.eventCount >= FormatLimit.segmentEventsTarget
-            if isFull { try seal(&state) }
-            if state.live == nil { try createSegment(&state) }
             let parsed = try split(lines, expecting: state.contents.next)
             let newFrame: Int?
             do throws(LogError) {
-                newFrame = try state.live?.commit(lines)
-            } catch { throw poison(&state, error) }
+                newFrame = try write(lines, &state, isUrgent: false)
+                if !state.hasReserve { refillReserve(&state) }
+            } catch let error
+                where error.code == .diskFull && drawingOnReserve && state.hasReserve
+            {
+                state.hasReserve = false
+                _ = ReserveFile(directory, environment.fileSystem).release()
+                newFrame = try write(lines, &state, isUrgent: true)
+            }
             if let newFrame { state.contents.begin(frameAt: newFrame) }
             for (prefix, range) in parsed {
                 state.contents.add(prefix, line: lines.span.bytes.extracting(range))
             }
         }
+    }
+
+    /// Writes a commit, in a new segment if it is time for one; what is urgent on a full disk does
+    /// without that, and with little room.
+    private func write(
+        _ lines: [UInt8], _ state: inout State, isUrgent: Bool
+    ) throws(LogError) -> Int? {
+        let isFull =
+            state.live?.isFull ?? false
+            || state.contents.eventCount >= FormatLimit.segmentEventsTarget
+        if isFull, !isUrgent { try seal(&state) }
+        if state.live == nil {
+            try createSegment(
+                &state,
+                room: isUrgent ? FormatLimit.growthGranularityBytes : SegmentWriter.creationBytes)
+        }
+        do throws(LogError) {
+            return try state.live?.commit(lines)
+        } catch { throw poison(&state, error) }
     }
 
     private func split(
@@ -343,17 +245,21 @@ public final class Log: Sendable {
             throw poison(&state, error)
         }
         do throws(LogError) {
-            state.sealed.append(try SealedSegment(name, in: directory, environment.fileSystem))
+            try state.sealed.append(
+                try SealedSegment(name, in: directory, environment.fileSystem))
         } catch { throw poison(&state, error) }
         state.contents = SegmentContents(base: state.contents.next)
+        // A longer log keeps more aside.
+        state.hasReserve = state.hasReserve && state.sealed.count > 1
         // A frame that was read while it grew is whole only now.
         state.cache = FrameCache()
     }
 
-    private func createSegment(_ state: inout State) throws(LogError) {
+    private func createSegment(_ state: inout State, room: Int) throws(LogError) {
         let header = SegmentHeader(
             logID: id, account: account, base: state.contents.next, createdAt: environment.now())
-        state.live = try SegmentWriter.create(header, in: directory, environment.fileSystem)
+        state.live = try SegmentWriter.create(
+            header, room: room, in: directory, environment.fileSystem)
     }
 
     /// A full disk changed nothing; after anything else nobody knows what is on the disk.
@@ -367,10 +273,12 @@ public final class Log: Sendable {
         return failure
     }
 
-    private func checkUsable(_ state: borrowing State) throws(LogError) {
+    func checkUsable(_ state: borrowing State) throws(LogError) {
         if let failure = state.failure { throw failure }
         guard state.lock != nil else {
-            throw LogError(.closed, path: directory, "the log was closed")
+            throw state.isSuspended
+                ? LogError(.suspended, path: directory, "the log is suspended. Call resume() first")
+                : LogError(.closed, path: directory, "the log was closed")
         }
     }
 
@@ -387,7 +295,13 @@ public final class Log: Sendable {
             if let position = state.contents.positions[id] {
                 return try Self.liveLine(&state, at: position).map { (position, $0) }
             }
-            for segment in state.sealed.reversed() {
+            for entry in state.contents.olderFrames(id: id) {
+                guard let frame = try Self.liveFrame(&state, entry), let line = frame.line(id: id)
+                else { continue }
+                return (line.prefix.position, Array(frame.plaintext[line.range]))
+            }
+            for number in (0..<state.sealed.count).reversed() {
+                let segment = try state.sealed.segment(number)
                 for entry in try segment.candidateFrames(id: id) {
                     let frame = try Self.frame(of: segment, entry, &state.cache)
                     if let line = frame.line(id: id) {
@@ -409,9 +323,9 @@ public final class Log: Sendable {
             if position >= state.contents.base {
                 return try Self.liveLine(&state, at: position)
             }
-            guard let segment = state.sealed.last(where: { $0.header.base <= position }),
-                !segment.footer.frames.isEmpty
-            else { return nil }
+            guard let number = state.sealed.number(covering: position) else { return nil }
+            let segment = try state.sealed.segment(number)
+            guard !segment.footer.frames.isEmpty else { return nil }
             let entry = segment.footer.frames[segment.footer.frames.frame(of: position)]
             let frame = try Self.frame(of: segment, entry, &state.cache)
             return frame.line(at: position).map { Array(frame.plaintext[$0.range]) }
@@ -434,18 +348,95 @@ public final class Log: Sendable {
     private static func liveLine(
         _ state: inout State, at position: Position
     ) throws(LogError) -> [UInt8]? {
-        guard let reading = state.live?.reading(), position < state.contents.next else {
-            return nil
-        }
+        guard position < state.contents.next, !state.contents.frames.isEmpty else { return nil }
         let entry = state.contents.frames[state.contents.frame(of: position)]
-        let frame = try state.cache.frame(
+        let frame = try liveFrame(&state, entry) { $0.line(at: position) != nil }
+        return frame.flatMap { frame in
+            frame.line(at: position).map { Array(frame.plaintext[$0.range]) }
+        }
+    }
+
+    /// A frame of the live segment; one that was read while it grew is read again unless it is
+    /// recent enough.
+    private static func liveFrame(
+        _ state: inout State, _ entry: FrameEntry,
+        isCurrent: (DecodedFrame) -> Bool = { _ in true }
+    ) throws(LogError) -> DecodedFrame? {
+        guard let reading = state.live?.reading() else { return nil }
+        return try state.cache.frame(
             segment: state.contents.base, first: entry.first,
             read: { () throws(LogError) in
                 try DecodedFrame.read(
                     reading.file, path: reading.path, entry, allowsHoles: false)
             },
-            isCurrent: { $0.line(at: position) != nil })
-        return frame.line(at: position).map { Array(frame.plaintext[$0.range]) }
+            isCurrent: isCurrent)
+    }
+
+    // MARK: Reading on
+
+    /// The log at its last commit, for a checkpoint. O(1) and one frame to read.
+    ///
+    /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`.
+    package func snapshot() throws(LogError) -> LogSnapshot {
+        let position = Position(next.rawValue - 1)
+        let last = position > .zero ? try line(at: position) : nil
+        return try state.withLock { (state) throws(LogError) in
+            try checkUsable(state)
+            let dataEnd = state.live?.dataEnd
+            return LogSnapshot(
+                logID: id, position: position,
+                lastID: last.flatMap { try? LinePrefix($0.span.bytes).id } ?? 0,
+                sealed: state.sealed.ranges,
+                live: dataEnd.map { (state.contents, $0) })
+        }
+    }
+
+    /// Calls `body` with every committed line from a position on, in order; false stops. Lines that
+    /// are appended meanwhile are not read.
+    ///
+    /// - Throws: `LogError`, and what `body` throws.
+    /// - Complexity: O(bytes from the frame of `first` on).
+    package func forEachLine(
+        from first: Position, _ body: (LinePrefix, RawSpan) throws -> Bool
+    ) throws {
+        let end = next
+        var number = state.withLock { $0.sealed.number(covering: first) }
+        while let present = number {
+            let segment = try state.withLock { (state) throws(LogError) in
+                try checkUsable(state)
+                return try state.sealed.segment(present)
+            }
+            guard try segment.forEachLine(from: first, body) else { return }
+            number = state.withLock { present + 1 < $0.sealed.count ? present + 1 : nil }
+        }
+        let live = try state.withLock {
+            (state) throws(LogError) -> (any File, String, FrameEntry)? in
+            try checkUsable(state)
+            guard let reading = state.live?.reading(), !state.contents.frames.isEmpty else {
+                return nil
+            }
+            let from = max(first, state.contents.base)
+            return (
+                reading.file, reading.path,
+                state.contents.frames[state.contents.frame(of: from)]
+            )
+        }
+        guard let (file, path, entry) = live else { return }
+        var scanner = SegmentScanner(
+            file, at: entry.offset, expecting: entry.first, allowsHoles: false)
+        while scanner.expected < end {
+            let step = try storage { () throws(FileError) in try scanner.next() }
+            guard case .commit(let commit) = step else {
+                throw LogError(
+                    .corrupt, path: path, positions: scanner.expected...scanner.expected,
+                    "a committed line is not there any more")
+            }
+            for line in commit.lines
+            where line.prefix.position >= first && line.prefix.position < end {
+                let bytes = scanner.plaintext.span.bytes.extracting(line.range)
+                guard try body(line.prefix, bytes) else { return }
+            }
+        }
     }
 
     // MARK: Closing
@@ -456,15 +447,89 @@ public final class Log: Sendable {
     ///   log is closed all the same, and everything acknowledged is on the disk.
     public func close() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
-            guard state.lock != nil else { return }
-            defer {
-                state.live = nil
-                state.lock = nil
-                state.sealed = []
+            state.isSuspended = false
+            try release(&state)
+        }
+    }
+
+    /// Closes the log in order and releases its lock, until `resume()`.
+    ///
+    /// - Throws: as `close()`.
+    package func suspend() throws(LogError) {
+        try state.withLock { (state) throws(LogError) in
+            try checkUsable(state)
+            state.isSuspended = true
+            try release(&state)
+        }
+    }
+
+    /// Whether the lock was given back for good.
+    package var isClosed: Bool { state.withLock { $0.lock == nil && !$0.isSuspended } }
+
+    /// Deletes the log: everything in its folder, whoever put it there. On return it is gone, power
+    /// cuts included, and this is closed. The empty folder stays.
+    ///
+    /// - Throws: `LogError`: `closed`, `suspended`; others with the log as it was, open, or, if
+    ///   `isClosed` then, with a part of it deleted: the next opening deletes the rest.
+    package func erase() throws(LogError) {
+        try state.withLock { (state) throws(LogError) in
+            guard var lock = state.lock else { return try checkUsable(state) }
+            let erasure = LogErasure(
+                directory: directory, fileSystem: environment.fileSystem)
+            do throws(LogError) {
+                try erasure.begin()
+            } catch {
+                if error.code == .indeterminate { state.failure = error }
+                throw error
             }
-            guard state.failure == nil, state.live != nil else { return }
-            let last = Position(state.contents.next.rawValue - 1)
-            try state.live?.close(last: last)
+            drop(&state)
+            state.failure = nil
+            try erasure.finish(&lock, environment)
+            // Last, and with the lock held: whoever waits for it finds that it has no name any more.
+            try storage { () throws(FileError) in
+                try environment.fileSystem.remove(directory + "/" + LogDirectory.lock)
+                try environment.fileSystem.syncDirectory(directory)
+            }
+        }
+    }
+
+    private func drop(_ state: inout State) {
+        state.live = nil
+        state.lock = nil
+        state.sealed = SealedSegments(directory, environment.fileSystem)
+        state.cache = FrameCache()
+    }
+
+    private func release(_ state: inout State) throws(LogError) {
+        guard state.lock != nil else { return }
+        defer { drop(&state) }
+        guard state.failure == nil, state.live != nil else { return }
+        try state.live?.close(last: Position(state.contents.next.rawValue - 1))
+    }
+
+    /// Takes the lock again after `suspend()`. Others may have written, sealed and compacted since.
+    ///
+    /// - Returns: what opening found and mended.
+    /// - Throws: as `init`, and `corrupt` if another log stands in the folder.
+    package func resume() throws(LogError) -> RecoveryReport {
+        try state.withLock { (state) throws(LogError) in
+            guard state.isSuspended else {
+                try checkUsable(state)
+                return RecoveryReport()
+            }
+            var opening = try LogOpening.open(
+                directory, account: account, create: false, environment)
+            guard opening.id == id, opening.contents.next >= state.contents.next else {
+                throw LogError(
+                    .corrupt, path: directory,
+                    "the folder holds another log, or an earlier state of it, than before it was "
+                        + "suspended. Open it anew")
+            }
+            let report = opening.report
+            state = State(
+                lock: opening.lock, incarnation: opening.lock.incarnation, sealed: opening.sealed,
+                live: opening.live.take(), contents: opening.contents)
+            return report
         }
     }
 }

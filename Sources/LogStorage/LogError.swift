@@ -33,6 +33,8 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
         case tooLarge = "too-large"
         /// The log was closed.
         case closed
+        /// The log is suspended: its lock is released until it is resumed.
+        case suspended
     }
 
     /// The kind of failure.

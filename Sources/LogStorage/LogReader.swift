@@ -90,6 +90,23 @@ package struct LogReader: Sendable {
         return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
     }
 
+    /// States before this position cannot be rebuilt: compaction has taken out lines that they
+    /// followed from. `zero` if nothing was ever taken out.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(segments).
+    package func compactedThrough() throws(LogError) -> Position {
+        var through = Position.zero
+        for name in try LogDirectory.segments(of: directory, fileSystem) {
+            let footer = try storage { () throws(FileError) in
+                try SegmentFooter.read(
+                    atEndOf: try fileSystem.open(directory + "/" + name, .read))
+            }
+            through = max(through, footer?.footer.compaction?.through ?? .zero)
+        }
+        return through
+    }
+
     private func readLast(
         _ name: String, from first: Position, _ logID: inout UInt128?, _ outcome: inout Outcome,
         _ body: (LinePrefix, RawSpan) throws -> Bool
@@ -146,28 +163,41 @@ package struct LogReader: Sendable {
 extension SealedSegment {
     /// Calls `body` with every line from a position on; false from it stops.
     ///
+    /// - Parameter check: called between commits; what it throws ends the reading.
     /// - Returns: false if `body` stopped.
     package func forEachLine(
-        from first: Position, _ body: (LinePrefix, RawSpan) throws -> Bool
+        from first: Position, betweenCommits check: () throws -> Void = {},
+        _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> Bool {
         guard !footer.frames.isEmpty else { return true }
-        let entry = footer.frames[footer.frames.frame(of: first)]
+        var frame = footer.frames.frame(of: first)
+        let entry = footer.frames[frame]
         var scanner = SegmentScanner(
             file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
         while true {
+            try check()
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
             case .commit(let commit):
+                if commit.beginsFrame {
+                    // Where holes are legal, positions do not tell that a frame is missing.
+                    try self.check(commit, is: frame)
+                    frame += 1
+                }
                 for line in commit.lines where line.prefix.position >= first {
                     let bytes = scanner.plaintext.span.bytes.extracting(line.range)
                     guard try body(line.prefix, bytes) else { return false }
                 }
             case .tail(.footer, let offset):
                 let last = Position(scanner.expected.rawValue - 1)
-                guard offset == footerAt, footer.isCompacted || last == footer.coveredThrough else {
+                guard offset == footerAt, last == footer.lines?.upperBound,
+                    footer.isCompacted || last == footer.coveredThrough,
+                    frame == footer.frames.count
+                else {
                     throw LogError(
                         .corrupt, path: path, offset: offset,
                         "the segment ends at position \(last); its footer says "
+                            + "\(footer.lines?.upperBound ?? .zero), and that it covers "
                             + "\(footer.coveredThrough)")
                 }
                 return true
@@ -182,6 +212,16 @@ extension SealedSegment {
                     positions: positions(from: scanner.expected, after: damage.offset),
                     damage.error.detail + " in a sealed segment. Nothing was changed")
             }
+        }
+    }
+
+    private func check(_ commit: ScannedCommit, is number: Int) throws(LogError) {
+        let entry = FrameEntry(
+            offset: commit.frameOffset, first: commit.positions.lowerBound)
+        guard number < footer.frames.count, footer.frames[number] == entry else {
+            throw LogError(
+                .corrupt, path: path, offset: commit.frameOffset, positions: commit.positions,
+                "the segment's footer does not name the frame that begins here")
         }
     }
 

@@ -106,7 +106,10 @@ package struct LogRepair {
         let fresh = SegmentHeader(
             logID: environment.randomUUID(), account: account, base: Position(1),
             createdAt: environment.now())
-        let plan = try RepairPlan(files, fresh: fresh) { file throws(LogError) in
+        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
+            .map { ($0.logID, $0.position) }
+        let plan = try RepairPlan(files, checkpoints: Array(checkpoints), fresh: fresh) {
+            file throws(LogError) in
             try storage { () throws(FileError) in
                 let plain = try fileSystem.open(path(file.name), .read)
                 return try SegmentSalvage(
@@ -114,7 +117,7 @@ package struct LogRepair {
                     from: file.base ?? Position(1))
             }
         }
-        let others = plan.actions.isEmpty ? [] : try checkpoints()
+        let others = plan.actions.isEmpty ? [] : try storedViews()
         return (plan, (journalDamage.map { [$0] } ?? []) + others)
     }
 
@@ -126,7 +129,7 @@ package struct LogRepair {
     }
 
     /// Stored views may rest on lines that are lost, and always can be made again.
-    private func checkpoints() throws(LogError) -> [RepairAction] {
+    private func storedViews() throws(LogError) -> [RepairAction] {
         let names: [String]
         do throws(FileError) {
             names = try fileSystem.list(directory + "/" + LogDirectory.checkpoints)
@@ -258,20 +261,60 @@ package struct LogRepair {
     /// Writes one segment under a name of its own.
     private func write(_ writing: RepairPlan.Writing) throws(LogError) -> String {
         let name = try freeName(for: writing.target)
-        var writer = try SealedSegmentWriter(writing.header, at: path(name), fileSystem)
-        if let (source, salvage) = writing.source {
-            let file = try storage { () throws(FileError) in
-                try fileSystem.open(path(source), .read)
-            }
-            try salvage.forEachLine(of: file, in: writing.positions) {
-                (prefix, line) throws(LogError) in
-                try writer.append(prefix, line)
-            }
+        let file = try storage { () throws(FileError) in
+            try fileSystem.open(path(name), .createNew)
         }
-        try writer.finish(
-            coveredThrough: writing.through, isCompacted: writing.hasHoles,
-            seed: UInt32(truncatingIfNeeded: environment.random()))
+        var rewriter = SegmentRewriter(
+            file, header: writing.header.encoded(), base: writing.header.base)
+        var digest = XXH64()
+        if let (name, salvage) = writing.source {
+            let source = try storage { () throws(FileError) in
+                try fileSystem.open(path(name), .read)
+            }
+            try salvage.forEachLine(of: source, in: writing.positions) {
+                (prefix, line) throws(LogError) in
+                digest.update(line)
+                try rewriter.append(prefix, line)
+            }
+            try rewriter.endLines()
+            // They are given by their distance from the first position.
+            for bytes in writing.keepsBase ? try salvage.removedIDs(of: source) : [] {
+                try rewriter.append(removedIDs: bytes)
+            }
+        } else {
+            try rewriter.endLines()
+        }
+        let footer = try rewriter.finish(
+            seed: UInt32(truncatingIfNeeded: environment.random()),
+            coveredThrough: writing.through, compactedThrough: writing.compactedThrough)
+        try readBack(name, writing.target, footer, lines: digest.value())
         return name
+    }
+
+    /// Reads a new file and holds it to what was to be written.
+    private func readBack(
+        _ name: String, _ target: String, _ footer: SegmentFooter, lines: UInt64
+    ) throws(LogError) {
+        var digest = XXH64()
+        let isRight: Bool
+        do {
+            let segment = try SealedSegment(target, in: directory, fileSystem, from: name)
+            _ = try segment.forEachLine(from: segment.header.base) { _, line in
+                digest.update(line)
+                return true
+            }
+            let findings = try LogVerifier(directory, fileSystem: fileSystem)
+                .findings(in: segment)
+            isRight = segment.footer == footer && digest.value() == lines && findings.isEmpty
+        } catch let error as LogError {
+            throw error
+        } catch { throw LogError(.io, path: path(name), "\(error)") }
+        guard isRight else {
+            throw LogError(
+                .io, path: path(name),
+                "the file does not give back what was written to it. The log was left as it was; "
+                    + "do not trust this device")
+        }
     }
 
     private func freeName(for target: String) throws(LogError) -> String {

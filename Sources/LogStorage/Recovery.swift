@@ -43,6 +43,14 @@ package enum LastSegment {
     case live(LiveSegment)
     /// R5: bytes that nothing proves to have been synced follow the last whole commit.
     case torn(LiveSegment, TornTail)
+
+    /// The segment if it can be appended to.
+    var live: LiveSegment? {
+        switch self {
+        case .unfinished, .sealed: nil
+        case .closed(let live), .live(let live), .torn(let live, _): live
+        }
+    }
 }
 
 /// A last segment that can be appended to.
@@ -88,10 +96,14 @@ package struct Recovery {
 
     /// Reads the last segment and says what it is. Changes nothing.
     ///
+    /// - Parameter snapshot: what a checkpoint knew of the segment; only what came later, and the
+    ///   frame before it, is read then.
     /// - Throws: `corrupt` (R6) where synced bytes are damaged, and what the header says.
-    package func judge(_ name: String, file: any File) throws(LogError) -> LastSegment {
+    package func judge(
+        _ name: String, file: any File, resuming snapshot: LiveSnapshot? = nil
+    ) throws(LogError) -> LastSegment {
         do {
-            return try judge(name, file: file) { _, _ in }
+            return try judge(name, file: file, resuming: snapshot) { _, _ in }
         } catch let error as LogError {
             throw error
         } catch {
@@ -105,7 +117,7 @@ package struct Recovery {
     /// - Throws: `corrupt` (R6) where synced bytes are damaged, what the header says, and whatever
     ///   `line` throws.
     package func judge(
-        _ name: String, file: any File,
+        _ name: String, file: any File, resuming snapshot: LiveSnapshot? = nil,
         line: (LinePrefix, RawSpan) throws -> Void
     ) throws -> LastSegment {
         let path = directory + "/" + name
@@ -147,21 +159,37 @@ package struct Recovery {
         let footer = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         var scanner = SegmentScanner(
             file, expecting: header.base, allowsHoles: footer?.footer.isCompacted ?? false)
+        var known = Position.zero
+        if let snapshot, snapshot.base == header.base, footer?.footer.isCompacted != true,
+            let lines = snapshot.footer.lines, let frame = snapshot.footer.frames.last
+        {
+            live.contents = try SegmentContents(resuming: snapshot)
+            known = lines.upperBound
+            scanner = SegmentScanner(
+                file, at: frame.offset, expecting: frame.first, allowsHoles: false)
+        }
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
             case .commit(let commit):
+                live.lastCommit = commit.offset
+                live.dataEnd = commit.end
+                live.openFrame = commit.isBig ? nil : []
+                guard commit.positions.upperBound > known else { continue }
                 if commit.beginsFrame { live.contents.begin(frameAt: commit.frameOffset) }
                 for scanned in commit.lines {
                     let bytes = scanner.plaintext.span.bytes.extracting(scanned.range)
                     live.contents.add(scanned.prefix, line: bytes)
                     try line(scanned.prefix, bytes)
                 }
-                live.lastCommit = commit.offset
-                live.dataEnd = commit.end
-                live.openFrame = commit.isBig ? nil : []
                 continue
             case .tail, .damage: break
+            }
+            guard scanner.expected > known else {
+                throw LogError(
+                    .corrupt, path: path, offset: live.dataEnd,
+                    positions: scanner.expected...known,
+                    "a checkpoint names position \(known), which was synced")
             }
             if live.openFrame != nil, let last = live.contents.frames.last {
                 // Behind a frame that began and has no good block, the plaintext is not the open
@@ -222,7 +250,15 @@ package struct Recovery {
     private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
         // Asked again, for a reader: the file may have grown since the reading began.
         let size = try storage { () throws(FileError) in try live.file.size() }
-        if size < live.boundary + SkippableFrame.prefixBytes { throw cut(live, size, path) }
+        let end = live.boundary + SkippableFrame.prefixBytes
+        if size < end || !isWritersSize(size, live) { throw cut(live, size, path) }
+    }
+
+    /// Whether a writer leaves files of this size: in steps of room, or after mending or closing.
+    private func isWritersSize(_ size: Int, _ live: LiveSegment) -> Bool {
+        size % FormatLimit.growthGranularityBytes == 0
+            || size == live.boundary + SkippableFrame.prefixBytes
+            || size == live.boundary + CloseMark.encodedBytes
     }
 
     private func cut(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {
@@ -251,11 +287,7 @@ package struct Recovery {
                     + "are affected")
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
-        guard
-            size % FormatLimit.growthGranularityBytes == 0
-                || size == live.boundary + SkippableFrame.prefixBytes
-                || size == live.boundary + CloseMark.encodedBytes
-        else { throw cut(live, size, path) }
+        guard isWritersSize(size, live) else { throw cut(live, size, path) }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)

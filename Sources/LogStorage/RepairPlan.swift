@@ -13,8 +13,10 @@ struct RepairPlan {
         var header: SegmentHeader
         /// The file its lines come from, and what is left of it; nil for an empty segment.
         var source: (name: String, salvage: SegmentSalvage)?
-        /// Whether positions are left out.
-        var hasHoles: Bool
+        /// Whether the segment begins where its source does.
+        var keepsBase = true
+        /// States before it cannot be rebuilt; nil if no position is left out.
+        var compactedThrough: Position?
 
         var positions: ClosedRange<Position> { header.base...through }
         var target: String { SegmentName.of(header.base) }
@@ -24,29 +26,43 @@ struct RepairPlan {
     private(set) var writings: [Writing] = []
 
     private let fresh: SegmentHeader
+    /// The last position that a checkpoint names: it had been synced.
+    private let proven: Position
     private let salvage: (SurveyedFile) throws(LogError) -> SegmentSalvage
     /// The position that the next segment begins with.
     private var next = Position(1)
+    /// Whether the last segment can be appended to.
+    private var isOpenEnded = false
 
     /// Judges files.
     ///
     /// - Parameters:
     ///   - files: the log's segments, in order of their names, and what an interrupted repair left.
+    ///   - checkpoints: the log ids and positions that stored views name.
     ///   - fresh: a header with a new log id, for a log that has none left.
     ///   - salvage: reads a file that is sound but has to be written anew.
     init(
-        _ files: [SurveyedFile], fresh: SegmentHeader,
-        salvage: @escaping (SurveyedFile) throws(LogError) -> SegmentSalvage
+        _ files: [SurveyedFile], checkpoints: [(logID: UInt128, position: Position)],
+        fresh: SegmentHeader, salvage: @escaping (SurveyedFile) throws(LogError) -> SegmentSalvage
     ) throws(LogError) {
         let identity = Self.identity(of: files) ?? fresh
         self.fresh = identity
         self.salvage = salvage
+        proven = checkpoints.filter { $0.logID == identity.logID }.map(\.position).max() ?? .zero
         let (chain, useless) = sort(files, identity)
         for (index, file) in chain.enumerated() {
             let following = chain.dropFirst(index + 1).first?.base
             try place(file, before: following)
         }
-        closeChain(chain.last, useless)
+        closeChain(useless)
+        // Compaction may have gone by any state up to now where only the lines tell of it.
+        let last = Position(next.rawValue - 1)
+        for (number, writing) in writings.enumerated() {
+            guard let salvage = writing.source?.salvage, salvage.isCompacted,
+                salvage.footer == nil
+            else { continue }
+            writings[number].compactedThrough = last
+        }
     }
 
     /// The header of the log that most files are of; of two that are equal, the first in order.
@@ -116,12 +132,15 @@ struct RepairPlan {
         case .sealed(let through) where isInPlace:
             next = through.next
             return
-        case .appendable(let after) where isInPlace && following == nil:
+        case .appendable(let after) where isInPlace && following == nil && proven < after:
             next = after
+            isOpenEnded = true
             return
-        case .unfinished where isInPlace && following == nil: return
+        case .unfinished where isInPlace && following == nil && proven < base:
+            isOpenEnded = true
+            return
         case .unfinished, .unreadable:
-            drop(file, "the segment holds nothing and others follow it")
+            drop(file, "the segment holds nothing and yet lines followed")
             return
         case .sealed, .appendable, .damaged: break
         }
@@ -146,15 +165,14 @@ struct RepairPlan {
     ) -> (position: Position, isKnown: Bool) {
         let start = file.base ?? next
         let read = salvage.last ?? Position(start.rawValue - 1)
-        if let end = salvage.end, salvage.footer != nil || following == nil {
-            return (max(end, read), true)
-        }
+        if let footer = salvage.footer { return (max(footer.coveredThrough, read), true) }
         if let following { return (max(read, Position(following.rawValue - 1)), true) }
+        if let end = salvage.end, max(end, read) >= proven { return (max(end, read), true) }
         let bound =
-            salvage.isCut
+            salvage.isCut || read < proven
             ? start.advanced(capped: FormatLimit.segmentEventsMax)
             : read.advanced(capped: salvage.lostTailBytes * Self.linesPerByteMax)
-        return (max(bound, read), false)
+        return (max(bound, read, proven), false)
     }
 
     /// LZ4 makes at most 255 bytes of one; a line has at least 164.
@@ -167,7 +185,9 @@ struct RepairPlan {
         var header = file.header ?? fresh
         header.base = range.lowerBound
         var reason = file.reason
-        if reason.isEmpty {
+        if reason.isEmpty, !endIsKnown {
+            reason = "a checkpoint names position \(proven), which had been synced"
+        } else if reason.isEmpty {
             reason =
                 header.base == file.base
                 ? "the segment is not sealed and others follow it"
@@ -185,7 +205,9 @@ struct RepairPlan {
         writings.append(
             Writing(
                 through: range.upperBound, header: header, source: (file.name, salvage),
-                hasHoles: salvage.isCompacted || !lost.isEmpty))
+                keepsBase: header.base == file.base,
+                compactedThrough: salvage.isCompacted || !lost.isEmpty
+                    ? salvage.footer?.compaction?.through ?? .zero : nil))
         next = range.upperBound.next
     }
 
@@ -200,7 +222,7 @@ struct RepairPlan {
                 verb: .create, name: SegmentName.of(next), positions: range, lost: [range],
                 endIsKnown: endIsKnown, reason: reason))
         writings.append(
-            Writing(through: through, header: header, source: nil, hasHoles: true))
+            Writing(through: through, header: header, source: nil, compactedThrough: .zero))
         next = through.next
     }
 
@@ -212,16 +234,15 @@ struct RepairPlan {
 
     // MARK: P7: the end
 
-    /// A file behind a sealed end that nothing can be read of, or in the very place where the log
-    /// goes on, stood for positions that were acknowledged.
-    private mutating func closeChain(_ last: SurveyedFile?, _ useless: [SurveyedFile]) {
-        if case .appendable? = last?.state { return }
-        if case .unfinished? = last?.state { return }
+    /// Positions behind a sealed end were acknowledged if a checkpoint names them, or if a file stood
+    /// for them of which nothing can be read, or which takes the very place where the log goes on.
+    private mutating func closeChain(_ useless: [SurveyedFile]) {
+        guard !isOpenEnded else { return }
         let places = useless.compactMap { file in
             file.header == nil || file.named == next ? file.named : nil
         }
-        guard let furthest = places.max(), furthest >= next else { return }
-        let through = furthest.advanced(capped: FormatLimit.segmentEventsMax)
+        guard let furthest = (places + [proven]).max(), furthest >= next else { return }
+        let through = max(next, furthest).advanced(capped: FormatLimit.segmentEventsMax)
         guard through >= next else { return }
         create(through: through, "the last segment is lost", endIsKnown: false)
     }

@@ -11,12 +11,29 @@ package struct SegmentContents: Sendable {
     package private(set) var eventCount = 0
     package private(set) var times: ClosedRange<Int64>?
     package private(set) var plaintextBytes = 0
-    /// Every id with its position.
+    /// Every id with its position, but those in `older`.
     package private(set) var positions: [UInt128: Position] = [:]
     /// A frame that has begun and whose first line says where.
     private var newFrame: Int?
+    /// The ids that a checkpoint knew.
+    private var older: IDIndex?
 
     package init(base: Position) { self.base = base }
+
+    /// Goes on from what a checkpoint knew.
+    ///
+    /// - Throws: `FormatError` for an id index that is damaged.
+    package init(resuming snapshot: LiveSnapshot) throws(FormatError) {
+        base = snapshot.base
+        frames = snapshot.footer.frames
+        lines = snapshot.footer.lines
+        eventCount = Int(clamping: snapshot.footer.eventCount)
+        times = snapshot.footer.times
+        plaintextBytes = Int(clamping: snapshot.footer.plaintextBytes)
+        let index = try IDIndex(snapshot.footer.idIndex)
+        _ = try index.entries()
+        older = index
+    }
 
     /// The position after the last line.
     package var next: Position { lines?.upperBound.next ?? base }
@@ -44,21 +61,32 @@ package struct SegmentContents: Sendable {
         frames.frame(of: position)
     }
 
+    /// The frames that may hold an id which `positions` does not have. O(log n).
+    package func olderFrames(id: UInt128) -> [FrameEntry] {
+        guard let older, let numbers = try? older.frames(hash: older.hash(id)) else { return [] }
+        return numbers.filter(frames.indices.contains).map { frames[$0] }
+    }
+
     /// The footer that seals this segment.
     ///
     /// - Parameters:
     ///   - coveredThrough: the last position it answers for; nil takes that of the last line.
-    ///   - isCompacted: whether positions may be missing.
+    ///   - compaction: what compaction adds.
     package func footer(
-        seed: UInt32, digest: UInt64, coveredThrough: Position? = nil, isCompacted: Bool = false
+        seed: UInt32, digest: UInt64, coveredThrough: Position? = nil,
+        compaction: SegmentFooter.Compaction? = nil
     ) -> SegmentFooter {
-        let entries = positions.map {
+        // Hashes that a checkpoint kept were made with its seed.
+        let seed = older?.hashSeed ?? seed
+        // Read through when it was taken over: the bytes have not changed since.
+        var entries = (try? older?.entries()) ?? []
+        entries += positions.map {
             IDIndexEntry(hash: IDIndex.hash($0.key, seed: seed), frame: frame(of: $0.value))
         }
         return SegmentFooter(
             coveredThrough: coveredThrough ?? lines?.upperBound ?? Position(base.rawValue - 1),
             lines: lines, eventCount: UInt64(eventCount), times: times,
-            plaintextBytes: UInt64(plaintextBytes), isCompacted: isCompacted, frames: frames,
+            plaintextBytes: UInt64(plaintextBytes), compaction: compaction, frames: frames,
             idIndex: IDIndex.encode(entries, frameCount: frames.count, seed: seed),
             digest: digest)
     }

@@ -27,6 +27,8 @@ struct SegmentSalvage {
     private(set) var closedAt: Position?
     /// Whether positions were left out on purpose.
     private(set) var isCompacted: Bool
+    /// The lists of removed ids that are whole.
+    private(set) var removedIDs: [RemovedIDsInFile] = []
     /// Bytes behind the last piece that cannot be read: 0 if the end of the file is in order.
     private(set) var lostTailBytes = 0
     /// Whether the file ends where no writer ends it, so that any number of bytes may be missing.
@@ -49,11 +51,11 @@ struct SegmentSalvage {
     ///
     /// - Complexity: O(bytes); memory for one frame.
     init(_ file: any File, from base: Position) throws(FileError) {
-        isCompacted = false
-        let ending = try readEnding(file)
+        self.init(isCompacted: false)
+        let ending = try readEnding(file, from: base)
         try scan(file, until: ending, from: base)
-        // Without a footer only the lines say whether the segment was compacted.
-        guard footer == nil, hasHolesInBlock else { return }
+        // Without a footer only what compaction leaves behind says that there was one.
+        guard footer == nil, hasHolesInBlock || !removedIDs.isEmpty else { return }
         let closedAt = closedAt
         self = SegmentSalvage(isCompacted: true)
         self.closedAt = closedAt
@@ -62,14 +64,28 @@ struct SegmentSalvage {
 
     private init(isCompacted: Bool) { self.isCompacted = isCompacted }
 
-    /// Reads the footer or the close mark that ends the file.
+    /// Reads the close mark that ends the file, or the footer with the lists of removed ids.
     ///
-    /// - Returns: where it begins, or nil if the file ends otherwise.
-    private mutating func readEnding(_ file: any File) throws(FileError) -> Int? {
+    /// - Returns: where they begin, or nil if the file ends otherwise.
+    private mutating func readEnding(
+        _ file: any File, from base: Position
+    ) throws(FileError) -> Int? {
         if let found = try SegmentFooter.read(atEndOf: file) {
             footer = found.footer
-            isCompacted = found.footer.isCompacted
-            return found.start
+            guard let compaction = found.footer.compaction else { return found.start }
+            isCompacted = true
+            let start = max(SegmentHeader.encodedBytes, found.start - compaction.removedIDBytes)
+            var offset = start
+            while offset < found.start {
+                guard let list = removedIDs(file, at: offset, until: found.start, from: base)
+                else {
+                    note(offset, "a list of removed ids is damaged")
+                    break
+                }
+                removedIDs.append(list)
+                offset = list.end
+            }
+            return start
         }
         let start = try file.size() - CloseMark.encodedBytes
         guard start >= SegmentHeader.encodedBytes else { return nil }
@@ -100,6 +116,18 @@ struct SegmentSalvage {
                 try body(line.prefix, frame.plaintext.span.bytes.extracting(line.range))
             }
         }
+    }
+
+    /// The bytes of the lists of removed ids.
+    func removedIDs(of file: any File) throws(LogError) -> [[UInt8]] {
+        var lists: [[UInt8]] = []
+        for found in removedIDs {
+            lists.append(
+                try storage { () throws(FileError) in
+                    try file.read(at: found.offset, count: found.end - found.offset)
+                })
+        }
+        return lists
     }
 
     /// The positions of a range that no piece has, but for those that compaction took out.
@@ -136,9 +164,9 @@ struct SegmentSalvage {
             var lacksHeader = false
             var frame = try SalvagedFrame.read(file, at: offset, allowsHoles: isCompacted)
             if frame == nil, isExact {
-                if let next = try stepOverTail(file, at: offset) {
-                    hasTrailer = true
-                    offset = next
+                if let tail = try stepOverTail(file, at: offset, from: base) {
+                    hasTrailer = tail.isTrailer
+                    offset = tail.end
                     continue
                 }
                 isInOrder = false
@@ -200,26 +228,43 @@ struct SegmentSalvage {
         return true
     }
 
-    /// The end of a footer, close mark or trailer that begins at an offset, or nil.
+    /// The end of a footer, close mark, trailer or list of removed ids that begins at an offset, or
+    /// nil.
     private mutating func stepOverTail(
-        _ file: any File, at offset: Int
-    ) throws(FileError) -> Int? {
+        _ file: any File, at offset: Int, from base: Position
+    ) throws(FileError) -> (end: Int, isTrailer: Bool)? {
         let bytes = try file.read(at: offset, count: CloseMark.encodedBytes)
         switch SkippableFrame.read(bytes.span.bytes, at: 0) {
-        case (.trailer, _)?: return offset + SkippableFrame.prefixBytes
+        case (.trailer, _)?: return (offset + SkippableFrame.prefixBytes, true)
         case (.closeMark, _)?:
             guard let mark = CloseMark(bytes.span.bytes, at: 0) else { return nil }
             closedAt = mark.last
-            return offset + CloseMark.encodedBytes
+            return (offset + CloseMark.encodedBytes, false)
         case (.footer, let contentBytes)?:
             let length = contentBytes + SkippableFrame.prefixBytes
             guard length <= FormatLimit.footerBytesMax else { return nil }
             let bytes = try file.read(at: offset, count: length)
             guard let found = try? SegmentFooter(bytes.span.bytes) else { return nil }
             footer = found
-            return offset + length
+            return (offset + length, false)
+        case (.removedIDs, _)?:
+            let size = try file.size()
+            guard let list = removedIDs(file, at: offset, until: size, from: base) else {
+                return nil
+            }
+            removedIDs.append(list)
+            return (list.end, false)
         default: return nil
         }
+    }
+
+    /// The list of removed ids at an offset, or nil where it is not whole.
+    private func removedIDs(
+        _ file: any File, at offset: Int, until end: Int, from base: Position
+    ) -> RemovedIDsInFile? {
+        let last = footer?.coveredThrough ?? Position(UInt64.max - 1)
+        return try? RemovedIDsInFile.read(
+            file, path: "", at: offset, until: end, of: base...max(base, last))
     }
 
     /// Where the next frame may begin, or the end.

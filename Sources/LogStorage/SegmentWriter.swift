@@ -27,20 +27,24 @@ struct SegmentWriter: ~Copyable {
     /// End mark and trailer, which follow every commit.
     private static let closingBytes = FrameHeader.endMarkBytes + SkippableFrame.prefixBytes
 
-    /// Creates a segment file; durable, folder entry included, on return.
+    /// The room of a new segment.
+    static let creationBytes = growthBytesMin
+
+    /// Creates a segment file with so much room; durable, folder entry included, on return.
     static func create(
-        _ header: SegmentHeader, in directory: String, _ fileSystem: any FileSystem
+        _ header: SegmentHeader, room: Int = creationBytes, in directory: String,
+        _ fileSystem: any FileSystem
     ) throws(LogError) -> SegmentWriter {
         let path = directory + "/" + SegmentName.of(header.base)
         let file = try storage { () throws(FileError) in try fileSystem.open(path, .createNew) }
         do throws(FileError) {
             // The size is made durable first: whatever is found later, a file that ends elsewhere was
             // cut.
-            try file.allocate(size: growthBytesMin)
+            try file.allocate(size: room)
             try file.sync()
             var bytes = header.encoded()
             SkippableFrame.trailer.appendPrefix(
-                contentBytes: growthBytesMin - bytes.count - SkippableFrame.prefixBytes, to: &bytes)
+                contentBytes: room - bytes.count - SkippableFrame.prefixBytes, to: &bytes)
             try file.write(bytes, at: 0)
             try file.sync()
             try fileSystem.syncDirectory(directory)
@@ -50,7 +54,7 @@ struct SegmentWriter: ~Copyable {
         }
         return SegmentWriter(
             path: path, base: header.base, file: file, dataEnd: SegmentHeader.encodedBytes,
-            fileBytes: growthBytesMin, openFrame: nil, hasCloseMark: false)
+            fileBytes: room, openFrame: nil, hasCloseMark: false)
     }
 
     /// Goes on with a segment that recovery has put in order. `openFrame` is the plaintext of the

@@ -115,14 +115,9 @@ struct SurveyedFile {
         case .unfinished: return .unfinished
         case .sealed(let footer, let footerAt, _):
             // There is room behind the footer, or only the rewrite journal has it whole.
-            let digest = try storage { () throws(FileError) in
-                try SegmentFooter.digest(of: file, through: footerAt)
-            }
-            guard digest == footer.digest else {
-                throw LogError(
-                    .corrupt, path: path, offset: footerAt,
-                    "the footer does not agree with the segment's contents")
-            }
+            let segment = try SealedSegment(
+                last: path, file: file, footer: footer, footerAt: footerAt)
+            try check(segment, in: directory, fileSystem)
             return .sealed(through: footer.coveredThrough)
         case .closed(let live), .live(let live), .torn(let live, _):
             return .appendable(next: live.contents.next)

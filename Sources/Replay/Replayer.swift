@@ -226,7 +226,7 @@ public struct Replayer: Sendable {
         report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
         guard !settled.isEmpty else { return }
-        try await store.append(settled, durability: .relaxed)
+        try await store.record(settled)
         if outcome.isForked { try await store.mintIncarnation() }
     }
 

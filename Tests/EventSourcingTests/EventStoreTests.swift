@@ -313,6 +313,39 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
             try #require(read == expected)
         }
     }
+
+    @Test(.verifies("SEG-10"))
+    func `on a full disk the server's words are recorded, and reading goes on`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        #expect(files["/log/reserve"]?.count == 64 * 1_024)
+        files.setQuota(files.usedBytes + 30_000)
+        var count = 0
+        await #expect {
+            while true {
+                try await store.append([draft("\(count)", bytes: 2_000)])
+                count += 1
+            }
+        } throws: { ($0 as? LogError)?.code == .diskFull }
+        // Far more words than fit the room that the segment had left.
+        for number in 0..<300 {
+            try await store.record(Visited(place: "\(number) \(UUID())"))
+            try await store.flush()
+        }
+        #expect(store.view(Tally.self).count == count + 300)
+        #expect(files["/log/reserve"]?.count ?? 0 == 0)
+        await #expect(throws: LogError.self) {
+            try await store.append([draft("x", bytes: 90_000)])
+        }
+        #expect(try await store.event(at: Position(1)) != nil)
+        files.setQuota(nil)
+        try await store.append([draft("y")])
+        #expect(files["/log/reserve"]?.count == 64 * 1_024)
+        try await store.close()
+        store = try await open(files)
+        #expect(store.view(Tally.self).count == count + 301)
+        try await store.close()
+    }
 }
 
 /// A clock that a test sets.

@@ -7,8 +7,12 @@ import Synchronization
 final class OperationCounter: Sendable {
     private let count = Mutex(0)
     private let failing: Int
+    private let code: FileError.Code
 
-    init(failingAt failing: Int) { self.failing = failing }
+    init(failingAt failing: Int, code: FileError.Code = .io) {
+        self.failing = failing
+        self.code = code
+    }
 
     /// Whether there were so many operations that one failed.
     var hasFailed: Bool { count.withLock { $0 > failing } }
@@ -19,6 +23,6 @@ final class OperationCounter: Sendable {
             return count
         }
         guard number == failing else { return nil }
-        return FileError(.io, operation: operation, path: path, reason: "as told")
+        return FileError(code, operation: operation, path: path, reason: "as told")
     }
 }

@@ -12,12 +12,14 @@ private enum Step: CustomStringConvertible {
     case append([Int])
     case roll
     case reopen
+    case checkpoint
 
     var description: String {
         switch self {
         case .append(let paddings): "append \(paddings)"
         case .roll: "roll"
         case .reopen: "reopen"
+        case .checkpoint: "checkpoint"
         }
     }
 }
@@ -54,6 +56,10 @@ private struct Machine {
                 case .reopen:
                     try log.close()
                     log = try open()
+                case .checkpoint:
+                    try CheckpointSlots(TestLog.path, fileSystem: files).write(
+                        try log.snapshot().checkpoint(
+                            states: [], createdAt: Int64(acknowledged), seed: 9))
                 }
             } catch { return }
         }
@@ -82,11 +88,13 @@ private struct Machine {
 }
 
 @Suite struct PowerCutTests {
-    private static func steps(_ choices: inout Choices) -> [Step] {
+    private static func steps(_ choices: inout Choices, checkpoints: Bool = false) -> [Step] {
         choices.array(1...6) { choices in
-            switch choices.int(in: 0...9) {
+            // Stored seeds were found without checkpoints.
+            switch choices.int(in: 0...(checkpoints ? 12 : 9)) {
             case 8: .roll
             case 9: .reopen
+            case 10...: .checkpoint
             default:
                 .append(
                     choices.array(1...3) { choices in
@@ -98,8 +106,10 @@ private struct Machine {
     }
 
     /// Runs a workload with the power cut somewhere, recovers, and checks what is there.
-    private static func survivePowerCuts(_ choices: inout Choices) throws {
-        let steps = Self.steps(&choices)
+    private static func survivePowerCuts(
+        _ choices: inout Choices, checkpoints: Bool = false
+    ) throws {
+        let steps = Self.steps(&choices, checkpoints: checkpoints)
         choices.note("\(steps)")
         var rehearsal = Machine()
         rehearsal.run(steps)
@@ -156,6 +166,13 @@ private struct Machine {
         try Property.check(
             "acknowledged lines survive power cuts", runs: TestLog.isDebug ? 400 : 20_000
         ) { try Self.survivePowerCuts(&$0) }
+    }
+
+    @Test(.verifies("CHK-3", "CHK-4"))
+    func `a checkpoint cut off anywhere costs no acknowledged line`() throws {
+        try Property.check("power cuts and checkpoints", runs: TestLog.isDebug ? 400 : 20_000) {
+            try Self.survivePowerCuts(&$0, checkpoints: true)
+        }
     }
 
     @Test(.verifies("REC-4", "REC-8"))

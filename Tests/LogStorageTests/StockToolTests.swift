@@ -4,9 +4,10 @@
 import DaybookTestKit
 import Foundation
 import LogFormat
-import LogStorage
 import TestSupport
 import Testing
+
+@testable import LogStorage
 
 @Suite struct StockToolTests {
     /// Runs a body with a new folder, removed afterwards.
@@ -47,9 +48,10 @@ import Testing
             let path = folder + "/log"
             let files = POSIXFileSystem()
             try files.createDirectory(path)
-            var writer = try SealedSegmentWriter(
-                SegmentHeader(logID: 1, account: nil, base: Position(1), createdAt: 0),
-                at: path + "/00000000000000000001.lz4", files)
+            let header = SegmentHeader(logID: 1, account: nil, base: Position(1), createdAt: 0)
+            var writer = SegmentRewriter(
+                try files.open(path + "/00000000000000000001.lz4", .createNew),
+                header: header.encoded(), base: header.base)
             var lines: [[UInt8]] = []
             var position: UInt64 = 1
             for padding in [0, 20_000, 45_000, 10, 59_000, 59_000, 70_000, 5, 150_000, 59_000, 1] {
@@ -58,7 +60,9 @@ import Testing
                 lines.append(line)
                 position += position % 3 == 0 ? 5 : 1
             }
-            try writer.finish(coveredThrough: Position(position + 9), isCompacted: true, seed: 3)
+            try writer.endLines()
+            _ = try writer.finish(
+                seed: 3, coveredThrough: Position(position + 9), compactedThrough: .zero)
             try check(path, lines)
             let verifier = LogVerifier(path)
             #expect(try verifier.verify { _, _ in nil }.findings == [])
@@ -106,12 +110,35 @@ import Testing
         }
     }
 
+    @Test(.verifies("CMP-22", "SEG-1", "SEG-8"))
+    func `the stock tool reads compacted segments, also those without a line`() throws {
+        try withFolder { folder in
+            var model = CompactionModel(files: POSIXFileSystem())
+            let log = try Log(at: folder + "/log", environment: model.environment())
+            for paddings in [[0, 9, 3], [70_000, 5], [40_000, 30_000, 20_000, 61_400, 1]] {
+                try model.append(to: log, paddings: paddings)
+                try log.roll()
+            }
+            try model.append(to: log, paddings: [7])
+            // Some, then all of a segment, then all of every sealed one.
+            for removal in [{ $0 % 2 == 0 }, { $0 < 4 }, { _ in true }] as [(UInt64) -> Bool] {
+                try model.compact(log, removing: removal)
+                let left = model.lines.sorted { $0.key < $1.key }.map(\.value)
+                try check(folder + "/log", left)
+            }
+            try log.close()
+            #expect(model.lines.count == 1)
+        }
+    }
+
     @Test(.verifies("SEG-1")) func `files are for their owner only`() throws {
         try withFolder { folder in
             let path = folder + "/log"
             let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
             var test = TestLog()
-            try test.append(to: log, paddings: [0])
+            try test.append(to: log, paddings: [0, 0])
+            try log.roll()
+            try CompactionModel.compact(log) { $0 == 1 }
             try log.close()
             let permissions = { (path: String) throws -> Int? in
                 let found = try FileManager.default.attributesOfItem(atPath: path)

@@ -54,6 +54,10 @@ public actor EventStore {
     private var pending = PendingAppends()
     private var flushIsScheduled = false
     private var isClosed = false
+    private var isSuspended = false
+    private var checkpointing: Checkpointing
+    /// Stored states of views that are not known here.
+    private let unknownStates: [StoredState]
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
 
     /// Milliseconds to add to the device's clock to get the server's.
@@ -73,46 +77,64 @@ public actor EventStore {
     ///   - account: whose log it is; nil takes whatever the log says.
     ///   - catalogue: the known event types.
     ///   - views: the views to keep.
-    ///   - progress: called now and then with the number of events folded so far.
+    ///   - progress: called now and then with the number of events folded so far and their total.
     /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
-    /// - Complexity: O(events).
+    /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
+    ///   stored state, or one of another version.
     public static func open(
         at directory: String, account: String? = nil, create: Bool = true,
         catalogue: EventCatalogue, views: [any Projection.Type],
         environment: LogEnvironment = LogEnvironment(),
-        progress: (@Sendable (Int) -> Void)? = nil
+        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> EventStore {
-        let log = try Log(
-            at: directory, account: account, create: create, environment: environment)
-        do {
-            let views = ViewSet(views)
-            var floor = TimeFloor()
-            var count = 0
-            try LogReader(directory, fileSystem: environment.fileSystem).forEachEvent(
-                catalogue: catalogue
-            ) { event in
-                views.fold(event)
-                floor.add(event.time)
-                count += 1
-                if count % 10_000 == 0 { progress?(count) }
-                return true
+        try await open(
+            at: directory, account: account, create: create, catalogue: catalogue, views: views,
+            keepingUnknownStates: false, environment: environment, progress: progress)
+    }
+
+    /// As the public one.
+    ///
+    /// - Parameters:
+    ///   - isShared: whether the log must belong to no account.
+    ///   - keepingUnknownStates: a tool that does not know all of an app's views keeps the states
+    ///     of the others in the checkpoints that it writes.
+    package static func open(
+        at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
+        catalogue: EventCatalogue, views: [any Projection.Type], keepingUnknownStates: Bool,
+        environment: LogEnvironment = LogEnvironment(),
+        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
+    ) async throws -> EventStore {
+        let store = try await BlockingWork.run {
+            let log = try Log(
+                at: directory, account: account, create: create, isShared: isShared,
+                environment: environment)
+            do {
+                let opening = try StoreOpening(
+                    log, catalogue, ViewSet(views, catalogue),
+                    keepsUnknownStates: keepingUnknownStates,
+                    progress: progress)
+                log.keepReserve()
+                return EventStore(log, catalogue, opening, environment)
+            } catch {
+                try? log.close()
+                throw error
             }
-            return EventStore(log, catalogue, views, floor, environment)
-        } catch {
-            try? log.close()
-            throw error
         }
+        await store.checkpointIfDue()
+        return store
     }
 
     private init(
-        _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, _ floor: TimeFloor,
+        _ log: Log, _ catalogue: EventCatalogue, _ opening: StoreOpening,
         _ environment: LogEnvironment
     ) {
         self.log = log
         self.catalogue = catalogue
-        self.views = views
-        self.floor = floor
         self.environment = environment
+        views = opening.views
+        floor = opening.floor
+        checkpointing = opening.checkpointing
+        unknownStates = opening.unknown
         recovery = log.recovery
     }
 
@@ -124,11 +146,18 @@ public actor EventStore {
         views.snapshot(view)
     }
 
-    /// The committed event at a position, or nil.
+    /// How many events of each type could not be brought to their newest form since the store was
+    /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
+    /// looked at again.
+    public nonisolated var upcastFailures: [String: Int] { views.upcastFailures.byType }
+
+    /// The committed event at a position as it was recorded, whatever type has replaced its own
+    /// since, or nil. `catalogue.upcast(_:)` gives its newest form.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: one frame to read.
     public func event(at position: Position) throws -> Event? {
+        try checkOpen()
         guard let line = try log.line(at: position) else { return nil }
         return try LogReader.event(line.span.bytes, catalogue, directory: log.directory)
     }
@@ -208,6 +237,15 @@ public actor EventStore {
         try await commit(try prepare(drafts), durability)
     }
 
+    /// Records what the server has said, relaxed: on a full disk it takes the room that the log
+    /// keeps aside.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    package func record(_ payload: some EventPayload) async throws {
+        _ = try await commit(
+            try prepare([EventDraft(payload)]), .relaxed, drawingOnReserve: true)
+    }
+
     /// Checks the state and records events, with nothing in between.
     ///
     /// `body` reads views and appends to the transaction; what it appended is recorded in one
@@ -248,11 +286,12 @@ public actor EventStore {
     ///
     /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
     public func flush() throws {
+        try checkOpen()
         flushIsScheduled = false
         guard !pending.isEmpty else { return }
         var batch = pending
         do {
-            try log.append(batch.lines)
+            try log.append(batch.lines, drawingOnReserve: batch.drawsOnReserve)
             pending = PendingAppends()
         } catch {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
@@ -261,27 +300,163 @@ public actor EventStore {
             throw error
         }
         for event in batch.events.dropFirst(batch.relaxedCount) { views.fold(event) }
+        for event in batch.events { checkpointing.add(event) }
         for waiter in batch.waiters { waiter.resume() }
         signalChange()
+        checkpointIfDue()
     }
 
     private func signalChange() {
         for signal in commitSignals.values { signal.yield() }
     }
 
+    // MARK: Checkpoints
+
+    /// Stores the states of the views, so that the next opening need not fold what came before.
+    /// Durable on return. The store does this by itself as well.
+    ///
+    /// - Throws: `LogError`: `diskFull`, `io`, `tooLarge`, and as `flush()`.
+    /// - Complexity: O(states), in the background; appends go on.
+    public func checkpoint() async throws {
+        // Others may begin one while this waits for one to end.
+        while let running = checkpointing.running { try? await running.value }
+        try flush()
+        try await beginCheckpoint().value
+    }
+
+    private func checkpointIfDue() {
+        guard checkpointing.isDue, pending.isEmpty, !isClosed, !isSuspended else { return }
+        // If it fails, the log has all, and the next one is due when the tail has grown.
+        _ = try? beginCheckpoint()
+    }
+
+    private func beginCheckpoint() throws -> Task<Void, any Error> {
+        let job = CheckpointJob(
+            log: log, snapshot: try log.snapshot(), captures: views.capture(), floor: floor,
+            unknown: unknownStates, environment: environment)
+        checkpointing.begin()
+        let task = Task {
+            defer { checkpointing.running = nil }
+            checkpointing.finish(
+                stateBytes: try await BlockingWork.run(.utility) { try job.run() })
+        }
+        checkpointing.running = task
+        return task
+    }
+
+    /// The views as they were at a position.
+    ///
+    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the
+    ///   one through which it is compacted, naming it; `LogError`.
+    /// - Complexity: O(events behind the newest checkpoint that is not later than the position);
+    ///   off the store's queue, so that appends go on.
+    public func state(at position: Position) async throws -> PastState {
+        try flush()
+        guard position <= lastDurable else {
+            throw EventError(
+                .refused,
+                "the log ends at position \(lastDurable); there is no state at \(position) yet")
+        }
+        let compactedThrough = try log.compactedThrough()
+        guard position >= compactedThrough else {
+            throw EventError(
+                .refused,
+                "the log is compacted through position \(compactedThrough); the state at "
+                    + "\(position) cannot be rebuilt any more")
+        }
+        let (log, catalogue, past, environment) = (log, catalogue, views.fresh(), environment)
+        return try await BlockingWork.run {
+            let checkpoints = CheckpointSlots(
+                log.directory, fileSystem: environment.fileSystem
+            ).usable().filter { $0.logID == log.id }
+            past.restore(checkpoints.flatMap(\.states).filter { $0.position <= position })
+            try log.forEachEvent(from: past.next, catalogue: catalogue) { event in
+                guard event.position <= position else { return false }
+                past.fold(event)
+                return true
+            }
+            return PastState(position: position, views: past)
+        }
+    }
+
+    // MARK: Pausing and ending
+
+    /// Writes what waits and releases the log's lock, as a system demands of an app that it
+    /// suspends. Views can still be read; recording is refused (`LogError`, `suspended`) until
+    /// `resume()`.
+    ///
+    /// - Throws: `LogError` where something that waited could not be written.
+    public func suspend() async throws {
+        guard !isSuspended else { return }
+        try flush()
+        isSuspended = true
+        do {
+            if let running = checkpointing.running { try? await running.value }
+            try log.suspend()
+        } catch {
+            isSuspended = false
+            throw error
+        }
+    }
+
+    /// Takes the lock again after `suspend()` and folds what others have recorded meanwhile.
+    ///
+    /// - Throws: `LogError` as `open`: `locked` while somebody else has the log.
+    public func resume() throws {
+        guard isSuspended else { return try checkOpen() }
+        _ = try log.resume()
+        isSuspended = false
+        try log.forEachEvent(from: views.next, catalogue: catalogue) { event in
+            views.fold(event)
+            floor.add(event.time)
+            checkpointing.add(event)
+            return true
+        }
+        signalChange()
+    }
+
     /// Writes what waits, closes the log in order and releases its lock. The store cannot be used
     /// any more.
     ///
     /// - Throws: `LogError` where something that waited could not be written.
-    public func close() throws {
+    public func close() async throws {
         guard !isClosed else { return }
-        isClosed = true
         var failure: (any Error)?
-        do { try flush() } catch { failure = error }
-        for signal in commitSignals.values { signal.finish() }
-        commitSignals = [:]
+        do { if !isSuspended { try flush() } } catch { failure = error }
+        end()
+        if let running = checkpointing.running { try? await running.value }
+        if failure == nil, !isSuspended, checkpointing.isDueAtClose {
+            // Only a saving of time: without it the next opening folds more.
+            try? await beginCheckpoint().value
+        }
         try log.close()
         if let failure { throw failure }
+    }
+
+    private func end() {
+        isClosed = true
+        for signal in commitSignals.values { signal.finish() }
+        commitSignals = [:]
+    }
+
+    /// Deletes the log, for good, and closes the store.
+    ///
+    /// - Parameter refuse: looks at the views, with nothing in between; if it throws, the store
+    ///   goes on as before.
+    /// - Throws: what `refuse` throws; `LogError` as `Log.erase()`.
+    package func erase(unless refuse: @Sendable (Transaction) throws -> Void) async throws {
+        repeat {
+            while let running = checkpointing.running { try? await running.value }
+            // What waits is decided. If there is no room for it, whoever waits is told.
+            do { try flush() } catch let error as LogError where error.code == .diskFull {}
+            // The commit may have begun a checkpoint, which must not write into what is deleted.
+        } while checkpointing.running != nil
+        try refuse(Transaction(views))
+        do { try log.erase() } catch {
+            if log.isClosed { end() }
+            throw error
+        }
+        end()
     }
 
     /// Writes under a new name from now on: somebody else writes under the present one.
@@ -303,11 +478,19 @@ public actor EventStore {
         case new(EventDraft)
     }
 
-    /// Validates, and finds out which events the log has already.
-    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+    private func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }
+        guard !isSuspended else {
+            throw LogError(
+                .suspended, path: log.directory, "the store is suspended. Call resume() first")
+        }
+    }
+
+    /// Validates, and finds out which events the log has already.
+    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+        try checkOpen()
         var earlier: [UUID: EventDraft] = [:]
         return try drafts.map { draft in
             var draft = draft.inLineForm
@@ -328,6 +511,9 @@ public actor EventStore {
         } else if let line = try log.line(id: draft.id.integer) {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
+        } else if let removed = try log.removed(id: draft.id.integer) {
+            guard draft.isContent(of: removed.hashes) else { throw Self.idReused(draft.id) }
+            return Appended(id: draft.id, position: removed.position, isNew: false)
         } else {
             return nil
         }
@@ -343,13 +529,14 @@ public actor EventStore {
 
     /// Gives the events their places, and waits for the disk where that is asked for.
     private func commit(
-        _ prepared: [Prepared], _ durability: Durability
+        _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
     ) async throws -> [Appended] {
         var batch = try encode(prepared)
         if pending.lines.count + batch.lines.count > FormatLimit.commitPlaintextBytesMax {
             try flush()
             batch = try encode(prepared)
         }
+        if drawingOnReserve { pending.drawsOnReserve = true }
         let isNothing = batch.events.isEmpty
         // A known event may still be on its way to the disk and shares its fate.
         let joins = isNothing && !pending.isEmpty
@@ -432,7 +619,7 @@ public actor EventStore {
     /// What is written is read first: a line that would not come back as this event must never be
     /// acknowledged.
     private func check(_ draft: EventDraft, _ line: RawSpan) throws(EventError) {
-        let isShipped = catalogue[draft.type]?.action != nil
+        let isShipped = catalogue.rule(ofStored: draft.type)?.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(

@@ -21,6 +21,8 @@ struct PendingAppends {
     private var relaxedBytes = 0
     var waiters: [CheckedContinuation<Void, any Error>] = []
     var hasTimer = false
+    /// Whether something waits that must be recorded although the disk is full.
+    var drawsOnReserve = false
 
     var isEmpty: Bool { events.isEmpty }
 
@@ -45,6 +47,7 @@ struct PendingAppends {
         rest.events = Array(events[..<relaxedCount])
         for (index, event) in rest.events.enumerated() { rest.indexes[event.id] = index }
         rest.relaxedCount = relaxedCount
+        rest.drawsOnReserve = drawsOnReserve
         rest.relaxedBytes = relaxedBytes
         return rest
     }

@@ -3,7 +3,7 @@
 // LINE-5.
 
 /// The newest times of a log.
-struct TimeFloor {
+struct TimeFloor: Codable, Sendable {
     /// The newest different times, ascending.
     private var newest: [Int64] = []
     /// The newest of all times that are not kept.

@@ -1,36 +1,145 @@
 // The published states of all views of a store. Folding happens in one place, the store; reading
 // happens anywhere and takes a snapshot.
 
+import LogFormat
 import Synchronization
 
 /// A view and its state.
 private protocol AnyViewBox: AnyObject, Sendable {
+    var name: String { get }
+    var version: UInt32 { get }
+    var types: UInt64 { get }
+    var through: Position { get }
     func fold(_ event: Event)
+    func restore(_ state: StoredState) -> Bool
+    func capture() -> ViewCapture
+    var projection: any Projection { get }
+}
+
+/// The state of one view at a moment, to be encoded at leisure.
+struct ViewCapture: Sendable {
+    let name: String
+    let version: UInt32
+    /// Fingerprint of the event types under which it was folded.
+    let types: UInt64
+    /// The last position folded.
+    let position: Position
+    let encode: @Sendable () throws -> [UInt8]?
 }
 
 private final class ViewBox<View: Projection>: AnyViewBox {
-    private let state = Mutex(View())
-    var snapshot: View { state.withLock { $0 } }
-    func fold(_ event: Event) { state.withLock { $0.fold(event) } }
+    private struct Present {
+        var view = View()
+        var through = Position.zero
+    }
+
+    private let state = Mutex(Present())
+    let types: UInt64
+
+    init(_ catalogue: EventCatalogue) {
+        types = catalogue.fingerprint(includingRules: View.dependsOnRules)
+    }
+
+    var name: String { View.name }
+    var version: UInt32 { UInt32(clamping: View.version) }
+    var snapshot: View { state.withLock { $0.view } }
+    var projection: any Projection { snapshot }
+    var through: Position { state.withLock { $0.through } }
+
+    func fold(_ event: Event) {
+        state.withLock { state in
+            // After a checkpoint the views may stand at different positions.
+            guard event.position > state.through else { return }
+            state.view.fold(event)
+            state.through = event.position
+        }
+    }
+
+    func restore(_ stored: StoredState) -> Bool {
+        guard stored.name == name, stored.version == version, stored.types == types,
+            let view = try? View(encodedState: stored.bytes)
+        else { return false }
+        state.withLock { $0 = Present(view: view, through: stored.position) }
+        return true
+    }
+
+    func capture() -> ViewCapture {
+        let (view, through) = state.withLock { ($0.view, $0.through) }
+        return ViewCapture(name: name, version: version, types: types, position: through) {
+            try view.encodedState()
+        }
+    }
 }
 
 /// The views of one store.
 struct ViewSet: Sendable {
     private let boxes: [ObjectIdentifier: any AnyViewBox]
+    private let views: [any Projection.Type]
+    private let catalogue: EventCatalogue
+    /// Events that could not be brought to their newest form.
+    let upcastFailures = UpcastFailures()
 
-    init(_ views: [any Projection.Type]) {
+    init(_ views: [any Projection.Type], _ catalogue: EventCatalogue) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
-        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view) }
+        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue) }
         self.boxes = boxes
+        self.views = views
+        self.catalogue = catalogue
     }
 
-    private static func box<View: Projection>(_ view: View.Type) -> any AnyViewBox {
-        ViewBox<View>()
+    /// The same views before the first event.
+    func fresh() -> ViewSet { ViewSet(views, catalogue) }
+
+    private static func box<View: Projection>(
+        _ view: View.Type, _ catalogue: EventCatalogue
+    ) -> any AnyViewBox {
+        ViewBox<View>(catalogue)
     }
 
+    /// The names of the views.
+    var names: Set<String> { Set(boxes.values.map(\.name)) }
+
+    /// Whether a stored state is of one of the views, and folded as it would be here.
+    func knows(_ state: StoredState) -> Bool {
+        boxes.values.contains {
+            $0.name == state.name && $0.version == state.version && $0.types == state.types
+        }
+    }
+
+    /// The first position that some view has not folded.
+    var next: Position { boxes.values.map(\.through).min()?.next ?? Position(1) }
+
+    /// Takes over stored states, each by the first that fits: same name, same version, readable.
+    /// What finds none stays as it is and is folded from the log's beginning.
+    func restore(_ states: [StoredState]) {
+        for box in boxes.values {
+            _ = states.first { box.restore($0) }
+        }
+    }
+
+    /// Takes in an event in its newest form, in each view that has not folded it yet.
     func fold(_ event: Event) {
+        let event = upcast(event)
         for box in boxes.values { box.fold(event) }
     }
+
+    /// An event in its newest form, or as it is if it cannot be converted.
+    func upcast(_ event: Event) -> Event {
+        do {
+            return try catalogue.upcast(event)
+        } catch {
+            upcastFailures.add(event.type)
+            return event
+        }
+    }
+
+    /// The states of this moment, by name.
+    func capture() -> [ViewCapture] {
+        boxes.values.map { $0.capture() }.sorted { $0.name < $1.name }
+    }
+
+    /// The states of this moment.
+    var projections: [any Projection] { boxes.values.map(\.projection) }
 
     func snapshot<View: Projection>(_ view: View.Type) -> View {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {

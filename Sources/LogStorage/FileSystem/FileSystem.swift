@@ -16,8 +16,12 @@ public protocol FileSystem: Sendable {
     /// Renames, replacing what was there; the new path is on the same device. Durable after
     /// `syncDirectory` of both folders.
     func rename(_ path: String, to newPath: String) throws(FileError)
-    /// Removes a file. Durable after `syncDirectory`.
+    /// Removes a file, or a symbolic link itself. Durable after `syncDirectory`.
+    ///
+    /// - Throws: `wrongKind` for a folder (`readOnly` on systems that do not tell).
     func remove(_ path: String) throws(FileError)
+    /// Removes an empty folder. Durable after `syncDirectory` of its parent.
+    func removeDirectory(_ path: String) throws(FileError)
     /// Makes creations, renames and removals in a folder durable.
     func syncDirectory(_ path: String) throws(FileError)
 }

@@ -27,17 +27,21 @@ struct Verify: AsyncParsableCommand {
     private func work() throws {
         let progress = Progress("verified")
         var count = 0
+        var checkpoints = CheckpointVerifier(
+            directory, catalogue: OfflineModel.catalogue, views: OfflineModel.views + [Outbox.self])
         let summary = try LogVerifier(directory).verify { prefix, line in
             count += 1
             progress.update(count)
             do throws(EventError) {
-                _ = try LineDecoder.event(line, prefix, OfflineModel.catalogue)
+                checkpoints.fold(try LineDecoder.event(line, prefix, OfflineModel.catalogue))
                 return nil
             } catch { return "the line is not an event: \(error.detail)" }
         }
+        checkpoints.finish(at: summary.last)
         progress.finish()
         var writer = RowWriter(output.format)
-        for finding in summary.findings {
+        let findings = summary.findings + checkpoints.findings
+        for finding in findings {
             var row = ViewRow()
             row.add("segment", finding.segment)
             row.add("offset", raw: finding.offset.map { Array("\($0)".utf8) })
@@ -49,10 +53,12 @@ struct Verify: AsyncParsableCommand {
         }
         writer.finish()
         if let tail = summary.tornTail { Message.note(Inspect.words(tail)) }
+        for note in checkpoints.notes { Message.note("note: \(note)") }
         Message.note(
-            "\(summary.events) events in \(summary.segments) segments, "
-                + (summary.findings.isEmpty
-                    ? "all in order" : "\(summary.findings.count) findings"))
-        if !summary.findings.isEmpty { throw Exit.findings }
+            "\(summary.events) events in \(summary.segments) segments"
+                + (checkpoints.compared == 0
+                    ? "" : ", \(checkpoints.compared) stored states compared with a rebuild")
+                + ", " + (findings.isEmpty ? "all in order" : "\(findings.count) findings"))
+        if !findings.isEmpty { throw Exit.findings }
     }
 }

@@ -39,7 +39,7 @@ enum Exit {
         case .noSuchLog, .notALog: noLog
         case .newerVersion, .unknownFeature, .corrupt, .tooLarge, .wrongAccount: badData
         case .locked: unavailable
-        case .readOnly, .diskFull, .io, .indeterminate, .closed: io
+        case .readOnly, .diskFull, .io, .indeterminate, .closed, .suspended: io
         }
     }
 }

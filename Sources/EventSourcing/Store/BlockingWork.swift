@@ -1,0 +1,17 @@
+// Work that waits for the disk, off the cooperative thread pool.
+
+import Dispatch
+
+/// Runs blocking work on a thread that may wait.
+enum BlockingWork {
+    static func run<Result: Sendable>(
+        _ priority: DispatchQoS.QoSClass = .userInitiated,
+        _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global(qos: priority).async {
+                continuation.resume(with: Swift.Result { try body() })
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// Compares the stored states of a log with what its events come to. Used by verification, which
+// reads all events anyway. Spec/checkpoint.md, CHK-6.
+
+import LogFormat
+import LogStorage
+
+/// A check of a log's checkpoints against a rebuild.
+package struct CheckpointVerifier {
+    private struct Pending {
+        let slot: String
+        let state: StoredState
+    }
+
+    private let views: ViewSet
+    /// States still to be compared, by ascending position.
+    private var pending: [Pending] = []
+    /// What is not right.
+    package private(set) var findings: [Finding] = []
+    /// States that were compared and are right.
+    package private(set) var compared = 0
+    /// States that could not be compared, and why.
+    package private(set) var notes: [String] = []
+
+    /// Reads the slots.
+    ///
+    /// - Parameters:
+    ///   - catalogue: the known event types.
+    ///   - views: the known views; states of others are not compared.
+    ///   - compactedThrough: states before this position cannot be rebuilt.
+    package init(
+        _ directory: String, fileSystem: any FileSystem = POSIXFileSystem(),
+        catalogue: EventCatalogue, views: [any Projection.Type],
+        compactedThrough: Position = .zero
+    ) {
+        self.views = ViewSet(views, catalogue)
+        for (slot, content) in CheckpointSlots(directory, fileSystem: fileSystem).contents() {
+            let name = LogDirectory.checkpoints + "/" + slot
+            switch content {
+            case .bad(let reason): add(name, nil, "the checkpoint cannot be used: \(reason)")
+            case .checkpoint(let checkpoint):
+                for state in checkpoint.states where state.name != TimeFloor.stateName {
+                    if !self.views.knows(state) {
+                        notes.append(
+                            "\(name): the view \(state.name), version \(state.version), is not "
+                                + "known here, or was folded under other event types, and was not "
+                                + "compared")
+                    } else if state.position < compactedThrough {
+                        notes.append(
+                            "\(name): the state of \(state.name) at position \(state.position) "
+                                + "cannot be compared: the log is compacted through "
+                                + "\(compactedThrough)")
+                    } else {
+                        pending.append(Pending(slot: name, state: state))
+                    }
+                }
+            }
+        }
+        pending.sort { $0.state.position < $1.state.position }
+    }
+
+    /// Takes in the next event.
+    package mutating func fold(_ event: Event) {
+        guard !pending.isEmpty else { return }
+        compare(through: Position(event.position.rawValue - 1))
+        views.fold(event)
+    }
+
+    /// Ends the comparison.
+    ///
+    /// - Parameter last: the last position of the log.
+    package mutating func finish(at last: Position) {
+        compare(through: last)
+        for item in pending {
+            add(
+                item.slot, item.state.position,
+                "the state of \(item.state.name) is of position \(item.state.position), but the log "
+                    + "ends at \(last)")
+        }
+        pending = []
+    }
+
+    private mutating func compare(through position: Position) {
+        while let item = pending.first, item.state.position <= position {
+            pending.removeFirst()
+            let rebuilt = try? views.capture().first { $0.name == item.state.name }?.encode()
+            if rebuilt == item.state.bytes {
+                compared += 1
+            } else {
+                add(
+                    item.slot, item.state.position,
+                    "the stored state of \(item.state.name) is not what the log's events come to")
+            }
+        }
+    }
+
+    private mutating func add(_ slot: String, _ position: Position?, _ detail: String) {
+        findings.append(
+            Finding(
+                code: "checkpoint", segment: slot, offset: nil,
+                positions: position.map { $0...$0 }, detail: detail))
+    }
+}

@@ -1,0 +1,53 @@
+// From an opened log to present views: states from the checkpoint, then the events behind it.
+// Spec/checkpoint.md.
+
+import LogFormat
+import LogStorage
+
+/// What a store begins with.
+struct StoreOpening {
+    let views: ViewSet
+    private(set) var floor = TimeFloor()
+    private(set) var checkpointing = Checkpointing()
+    /// Stored states of views that are not known here, if they are to be kept.
+    private(set) var unknown: [StoredState] = []
+
+    /// Restores and folds.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(states + events behind the checkpoint); O(events) for a view that no
+    ///   checkpoint has.
+    init(
+        _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, keepsUnknownStates: Bool,
+        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
+    ) throws {
+        self.views = views
+        let checkpoint = log.takeCheckpoint()
+        let states = checkpoint?.states ?? []
+        views.restore(states)
+        var floorThrough = Position.zero
+        if let (floor, position) = TimeFloor.restored(from: states) {
+            self.floor = floor
+            floorThrough = position
+        }
+        if keepsUnknownStates {
+            unknown = states.filter {
+                $0.name != TimeFloor.stateName && !views.names.contains($0.name)
+            }
+        }
+        checkpointing.finish(stateBytes: states.reduce(0) { $0 + $1.bytes.count })
+        let covered = checkpoint?.position ?? .zero
+        let first = min(views.next, floorThrough.next)
+        let total = Int(clamping: log.next.rawValue - first.rawValue)
+        var count = 0
+        try log.forEachEvent(from: first, catalogue: catalogue) { event in
+            views.fold(event)
+            if event.position > floorThrough { floor.add(event.time) }
+            if event.position > covered { checkpointing.add(event) }
+            count += 1
+            if count % 10_000 == 0 { progress?(count, total) }
+            return true
+        }
+        if first <= covered { checkpointing.hasRebuilt() }
+    }
+}

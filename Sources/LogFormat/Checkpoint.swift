@@ -1,0 +1,344 @@
+// What makes opening a log quick: the states of its views at a position, and what a writer knows of
+// the log's segments there. A cache: whatever is wrong with one, the log alone gives the same.
+// Spec/checkpoint.md.
+
+/// The bytes of one view's state.
+package struct StoredState: Equatable, Sendable {
+    /// The view's name.
+    package var name: String
+    /// The version of the fold that made it.
+    package var version: UInt32
+    /// Fingerprint of the event types under which it was made.
+    package var types: UInt64
+    /// The last position folded into it.
+    package var position: Position
+    package var bytes: [UInt8]
+
+    package init(
+        name: String, version: UInt32, types: UInt64 = 0, position: Position, bytes: [UInt8]
+    ) {
+        self.name = name
+        self.version = version
+        self.types = types
+        self.position = position
+        self.bytes = bytes
+    }
+}
+
+/// The live segment as its writer knew it.
+package struct LiveSnapshot: Equatable, Sendable {
+    package var base: Position
+    /// Where the last commit ends.
+    package var dataEnd: Int
+    /// What a footer would have said.
+    package var footer: SegmentFooter
+
+    package init(base: Position, dataEnd: Int, footer: SegmentFooter) {
+        self.base = base
+        self.dataEnd = dataEnd
+        self.footer = footer
+    }
+}
+
+/// A stored point of a log's history.
+package struct Checkpoint: Equatable, Sendable {
+    package var logID: UInt128
+    /// The last position that is covered; it was durable.
+    package var position: Position
+    /// The id of the line there.
+    package var lastID: UInt128
+    /// When it was written, in milliseconds since 1970.
+    package var createdAt: Int64
+    /// The sealed segments up to there: where each begins and what it covers.
+    package var sealed: [ClosedRange<Position>]
+    /// Missing if there was no live segment.
+    package var live: LiveSnapshot?
+    package var states: [StoredState]
+
+    package init(
+        logID: UInt128, position: Position, lastID: UInt128, createdAt: Int64,
+        sealed: [ClosedRange<Position>], live: LiveSnapshot?, states: [StoredState]
+    ) {
+        self.logID = logID
+        self.position = position
+        self.lastID = lastID
+        self.createdAt = createdAt
+        self.sealed = sealed
+        self.live = live
+        self.states = states
+    }
+
+    private static let signature = Array("DAYBOOKC".utf8)
+    package static let headerBytes = 72
+    private static let digestBytes = 8
+
+    // MARK: Writing
+
+    /// The file's bytes. O(n).
+    ///
+    /// - Throws: `malformed` for more than `FormatLimit.checkpointPlaintextBytesMax` bytes of state.
+    package func encoded() throws(FormatError) -> [UInt8] {
+        let body = self.body()
+        guard body.count <= FormatLimit.checkpointPlaintextBytesMax else {
+            throw FormatError(.malformed, "the states have \(body.count) bytes, more than fit")
+        }
+        var bytes = Self.signature
+        bytes.append(littleEndian: FormatLimit.version)
+        bytes.append(contentsOf: repeatElement(0, count: 6))
+        bytes.append(littleEndian: logID.byteSwapped)
+        bytes.append(littleEndian: position.rawValue)
+        bytes.append(littleEndian: lastID.byteSwapped)
+        bytes.append(littleEndian: createdAt)
+        bytes.append(littleEndian: UInt64(body.count))
+        var offset = 0
+        while offset < body.count {
+            let end = min(offset + FormatLimit.commitPlaintextBytesMax, body.count)
+            BigCommit.append(body.span.bytes.extracting(offset..<end), to: &bytes)
+            bytes.append(littleEndian: UInt32(0))
+            offset = end
+        }
+        bytes.append(littleEndian: Self.digest(bytes.span.bytes))
+        return bytes
+    }
+
+    private func body() -> [UInt8] {
+        var body: [UInt8] = []
+        body.append(littleEndian: UInt32(sealed.count))
+        for range in sealed {
+            body.append(littleEndian: range.lowerBound.rawValue)
+            body.append(littleEndian: range.upperBound.rawValue)
+        }
+        body.append(live == nil ? 0 : 1)
+        if let live {
+            let footer = live.footer.encoded()
+            body.append(littleEndian: live.base.rawValue)
+            body.append(littleEndian: UInt64(live.dataEnd))
+            body.append(littleEndian: UInt32(footer.count))
+            body += footer
+        }
+        body.append(littleEndian: UInt32(states.count))
+        for state in states {
+            body.append(littleEndian: UInt16(state.name.utf8.count))
+            body += Array(state.name.utf8)
+            body.append(littleEndian: state.version)
+            body.append(littleEndian: state.types)
+            body.append(littleEndian: state.position.rawValue)
+            body.append(littleEndian: UInt64(state.bytes.count))
+            body.append(littleEndian: state.hash)
+            body += state.bytes
+        }
+        return body
+    }
+
+    private static func digest(_ bytes: RawSpan) -> UInt64 {
+        var digest = XXH64()
+        digest.update(bytes)
+        return digest.value()
+    }
+
+    // MARK: Reading
+
+    /// Position and time of a checkpoint that begins with these bytes, unchecked; nil for the
+    /// beginning of something else.
+    package static func age(_ header: RawSpan) -> (Position, Int64)? {
+        guard header.byteCount >= headerBytes, LineText.matches(header, at: 0, signature) else {
+            return nil
+        }
+        return (Position(header.integer(at: 32)), header.integer(at: 56))
+    }
+
+    /// Reads a file's bytes. Allocates at most `FormatLimit.checkpointPlaintextBytesMax` and what
+    /// the bytes really decode to.
+    ///
+    /// - Throws: `FormatError`: whatever is wrong, the checkpoint is of no use.
+    package init(_ bytes: RawSpan) throws(FormatError) {
+        guard bytes.byteCount >= Self.headerBytes + Self.digestBytes else {
+            throw FormatError(.truncated, "the checkpoint ends in its header")
+        }
+        guard LineText.matches(bytes, at: 0, Self.signature) else {
+            throw FormatError(.foreign, "the file is not a checkpoint")
+        }
+        let end = bytes.byteCount - Self.digestBytes
+        guard Self.digest(bytes.extracting(0..<end)) == bytes.integer(at: end, as: UInt64.self)
+        else { throw FormatError(.checksum, "the checkpoint's digest does not match") }
+        guard bytes.integer(at: 8, as: UInt16.self) == FormatLimit.version else {
+            throw FormatError(.newerVersion, "the checkpoint is of another version")
+        }
+        let bodyBytes = bytes.integer(at: 64, as: UInt64.self)
+        guard bodyBytes <= UInt64(FormatLimit.checkpointPlaintextBytesMax) else {
+            throw FormatError(.malformed, "the checkpoint is larger than one can be")
+        }
+        var body: [UInt8] = []
+        var decompressor = BlockDecompressor()
+        var offset = Self.headerBytes
+        while offset < end {
+            let header = try FrameHeader(bytes, at: offset)
+            guard header.contentBytes != nil else {
+                throw FormatError(.malformed, "a frame without a size")
+            }
+            offset += header.encodedBytes
+            try decompressor.readFrame(header, of: bytes, at: &offset, end: end)
+            guard UInt64(body.count + decompressor.plaintextBytes) <= bodyBytes else {
+                throw FormatError(.malformed, "the checkpoint holds more than it declares")
+            }
+            body.append(
+                contentsOf: decompressor.storage.span.bytes.extracting(
+                    0..<decompressor.plaintextBytes))
+        }
+        guard UInt64(body.count) == bodyBytes else {
+            throw FormatError(.malformed, "the checkpoint holds less than it declares")
+        }
+        logID = bytes.integer(at: 16, as: UInt128.self).byteSwapped
+        position = Position(bytes.integer(at: 32))
+        lastID = bytes.integer(at: 40, as: UInt128.self).byteSwapped
+        createdAt = bytes.integer(at: 56)
+        var reader = ByteReader(body)
+        sealed = try Self.sealed(&reader)
+        live = try Self.live(&reader, from: sealed.last?.upperBound.next ?? Position(1))
+        states = try Self.states(&reader, through: position)
+        guard reader.isAtEnd else {
+            throw FormatError(.malformed, "bytes are left behind the last state")
+        }
+    }
+
+    private static func sealed(
+        _ reader: inout ByteReader
+    ) throws(FormatError) -> [ClosedRange<Position>] {
+        var sealed: [ClosedRange<Position>] = []
+        var next = Position(1)
+        let count = try reader.uint32()
+        for _ in 0..<count {
+            let base = Position(try reader.uint64())
+            let through = Position(try reader.uint64())
+            guard base == next, through >= base, through.rawValue < UInt64.max else {
+                throw FormatError(.malformed, "the segments do not follow each other")
+            }
+            sealed.append(base...through)
+            next = through.next
+        }
+        return sealed
+    }
+
+    private static func live(
+        _ reader: inout ByteReader, from next: Position
+    ) throws(FormatError) -> LiveSnapshot? {
+        guard try reader.uint8() != 0 else { return nil }
+        let base = Position(try reader.uint64())
+        let dataEnd = try reader.uint64()
+        let length = Int(try reader.uint32())
+        let footerBytes = try reader.bytes(length)
+        let footer = try SegmentFooter(footerBytes.span.bytes)
+        guard base == next, dataEnd <= UInt64(FormatLimit.segmentBytesMax),
+            footer.lines.map({ $0.lowerBound == base }) ?? true, !footer.isCompacted,
+            footer.frames.isEmpty == (footer.lines == nil)
+        else { throw FormatError(.malformed, "the live segment does not follow the sealed ones") }
+        return LiveSnapshot(base: base, dataEnd: Int(dataEnd), footer: footer)
+    }
+
+    private static func states(
+        _ reader: inout ByteReader, through last: Position
+    ) throws(FormatError) -> [StoredState] {
+        var states: [StoredState] = []
+        let count = try reader.uint32()
+        for _ in 0..<count {
+            let nameBytes = Int(try reader.uint16())
+            let nameText = try reader.bytes(nameBytes)
+            guard let name = String(validating: nameText, as: UTF8.self) else {
+                throw FormatError(.malformed, "a view's name is not UTF-8")
+            }
+            let version = try reader.uint32()
+            let types = try reader.uint64()
+            let position = Position(try reader.uint64())
+            let length = try reader.uint64()
+            let hash = try reader.uint64()
+            guard length <= UInt64(FormatLimit.checkpointPlaintextBytesMax), position <= last else {
+                throw FormatError(.malformed, "a state has impossible sizes")
+            }
+            let state = StoredState(
+                name: name, version: version, types: types, position: position,
+                bytes: try reader.bytes(Int(length)))
+            guard state.hash == hash else {
+                throw FormatError(.checksum, "the hash of the state \(name) does not match")
+            }
+            states.append(state)
+        }
+        return states
+    }
+}
+
+extension StoredState {
+    /// XXH64 of the state's bytes: equal states have equal hashes.
+    package var hash: UInt64 {
+        var hash = XXH64()
+        hash.update(bytes.span.bytes)
+        return hash.value()
+    }
+}
+
+extension BlockDecompressor {
+    /// Reads the blocks of a frame whose header has been read, and its end mark.
+    fileprivate mutating func readFrame(
+        _ header: FrameHeader, of bytes: RawSpan, at offset: inout Int, end: Int
+    ) throws(FormatError) {
+        begin(header)
+        while true {
+            guard offset <= end - 4 else {
+                throw FormatError(.truncated, "the checkpoint ends inside a frame")
+            }
+            guard let block = try BlockHeader.read(bytes.integer(at: offset)) else {
+                offset += FrameHeader.endMarkBytes
+                break
+            }
+            guard offset <= end - block.blockBytes else {
+                throw FormatError(.truncated, "the checkpoint ends inside a block")
+            }
+            _ = try append(block, at: offset, of: bytes)
+            offset += block.blockBytes
+        }
+        guard plaintextBytes == header.contentBytes else {
+            throw FormatError(.malformed, "a frame has another size than it declares")
+        }
+    }
+}
+
+/// Takes numbers and bytes off an array, never more than are there.
+private struct ByteReader {
+    private let source: [UInt8]
+    private var offset = 0
+
+    init(_ source: [UInt8]) { self.source = source }
+
+    var isAtEnd: Bool { offset == source.count }
+
+    mutating func uint8() throws(FormatError) -> UInt8 {
+        try advance(1)
+        return source[offset - 1]
+    }
+
+    mutating func uint16() throws(FormatError) -> UInt16 {
+        try advance(2)
+        return source.span.bytes.integer(at: offset - 2)
+    }
+
+    mutating func uint32() throws(FormatError) -> UInt32 {
+        try advance(4)
+        return source.span.bytes.integer(at: offset - 4)
+    }
+
+    mutating func uint64() throws(FormatError) -> UInt64 {
+        try advance(8)
+        return source.span.bytes.integer(at: offset - 8)
+    }
+
+    mutating func bytes(_ count: Int) throws(FormatError) -> [UInt8] {
+        try advance(count)
+        return Array(source[offset - count..<offset])
+    }
+
+    private mutating func advance(_ count: Int) throws(FormatError) {
+        guard source.count - offset >= count else {
+            throw FormatError(.truncated, "the checkpoint's content ends early")
+        }
+        offset += count
+    }
+}

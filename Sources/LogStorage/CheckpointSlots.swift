@@ -1,0 +1,106 @@
+// Where checkpoints live: two files that take turns, so that there is a whole one at any moment.
+// Spec/checkpoint.md.
+
+import LogFormat
+
+/// The two stored checkpoints of a log.
+package struct CheckpointSlots: Sendable {
+    private let directory: String
+    private let fileSystem: any FileSystem
+
+    /// Creates access to the checkpoints of the log in a folder. Nothing is opened yet.
+    package init(_ directory: String, fileSystem: any FileSystem) {
+        self.directory = directory
+        self.fileSystem = fileSystem
+    }
+
+    private var folder: String { directory + "/" + LogDirectory.checkpoints }
+
+    /// What a slot holds.
+    package enum Content: Sendable {
+        case checkpoint(Checkpoint)
+        /// It cannot be used; why.
+        case bad(String)
+    }
+
+    /// The slots that hold something, by name.
+    package func contents() -> [(slot: String, content: Content)] {
+        LogDirectory.checkpointSlots.compactMap { slot in
+            content(of: slot).map { (slot, $0) }
+        }
+    }
+
+    private func content(of slot: String) -> Content? {
+        do {
+            let file = try fileSystem.open(folder + "/" + slot, .read)
+            let size = try file.size()
+            guard size <= FormatLimit.checkpointPlaintextBytesMax else {
+                return .bad("the file has \(size) bytes, more than a checkpoint")
+            }
+            let bytes = try file.read(at: 0, count: size)
+            return .checkpoint(try Checkpoint(bytes.span.bytes))
+        } catch let error as FileError where error.code == .notFound {
+            return nil
+        } catch {
+            return .bad("\(error)")
+        }
+    }
+
+    /// The checkpoints that can be used, the newest first, each read when it is asked for. Whatever
+    /// is wrong with one, it is left out.
+    package func usable() -> some Sequence<Checkpoint> {
+        let order = LogDirectory.checkpointSlots.compactMap { slot in
+            age(of: slot).map { (slot, $0) }
+        }
+        return order.sorted { $0.1 > $1.1 }.lazy.compactMap { slot, _ in
+            if case .checkpoint(let checkpoint)? = content(of: slot) { checkpoint } else { nil }
+        }
+    }
+
+    /// What the header says of a slot's age; whether that can be believed is not known yet.
+    private func age(of slot: String) -> (Position, Int64)? {
+        guard let file = try? fileSystem.open(folder + "/" + slot, .read),
+            let header = try? file.read(at: 0, count: Checkpoint.headerBytes)
+        else { return nil }
+        return Checkpoint.age(header.span.bytes)
+    }
+
+    /// Stores a checkpoint in the slot that is empty, bad or older. Durable on return; a cut at any
+    /// moment leaves the other slot and either content of this one.
+    ///
+    /// - Throws: `LogError`; `tooLarge` for states that are more than a checkpoint holds.
+    package func write(_ checkpoint: Checkpoint) throws(LogError) {
+        let bytes: [UInt8]
+        do throws(FormatError) {
+            bytes = try checkpoint.encoded()
+        } catch { throw LogError(.tooLarge, path: folder, error.detail) }
+        let slot = slotToReplace()
+        do throws(FileError) {
+            try fileSystem.createDirectory(folder)
+            try fileSystem.syncDirectory(directory)
+        } catch let error where error.code == .exists {
+        } catch { throw LogError(error) }
+        let path = folder + "/" + LogDirectory.newCheckpoint
+        do throws(FileError) {
+            let file = try fileSystem.open(path, .createIfMissing)
+            try file.truncate(to: 0)
+            try file.write(bytes, at: 0)
+            try file.sync()
+            try fileSystem.rename(path, to: folder + "/" + slot)
+            try fileSystem.syncDirectory(folder)
+        } catch {
+            try? fileSystem.remove(path)
+            throw LogError(error)
+        }
+    }
+
+    private func slotToReplace() -> String {
+        var oldest: (slot: String, age: (Position, Int64))?
+        for slot in LogDirectory.checkpointSlots {
+            guard case .checkpoint(let found)? = content(of: slot) else { return slot }
+            let age = (found.position, found.createdAt)
+            if oldest.map({ age < $0.age }) ?? true { oldest = (slot, age) }
+        }
+        return oldest?.slot ?? LogDirectory.checkpointSlots[0]
+    }
+}

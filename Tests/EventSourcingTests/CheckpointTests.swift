@@ -1,0 +1,275 @@
+// States are stored and taken up again; a changed view rebuilds by itself; the past can be asked
+// for; a store can be suspended.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+/// Sums, and counts the folds of this process.
+private struct Sums: Projection, Codable, Equatable {
+    static let name = "sums"
+    static let version = 1
+    var total = 0
+    var last = 0
+    var foldsHere = 0
+
+    enum CodingKeys: CodingKey { case total, last }
+
+    mutating func fold(_ event: Event) {
+        guard let number = Int(event.subject ?? "") else { return }
+        total += number
+        last = number
+        foldsHere += 1
+    }
+}
+
+/// The same view in a later release of the app.
+private struct NewerSums: Projection, Codable {
+    static let name = "sums"
+    static let version = 2
+    var product = 1
+    mutating func fold(_ event: Event) {
+        product = product &* (Int(event.subject ?? "") ?? 1) % 1_000_003
+    }
+}
+
+/// Not stored.
+private struct Count: Projection {
+    static let name = "count"
+    static let version = 1
+    var count = 0
+    mutating func fold(_ event: Event) { count += 1 }
+}
+
+private func open(
+    _ files: InMemoryFileSystem, _ views: [any Projection.Type] = [Sums.self, Count.self],
+    keepingUnknownStates: Bool = false,
+    progress: (@Sendable (Int, Int) -> Void)? = nil
+) async throws -> EventStore {
+    let numbers = Mutex(SeededRandom(seed: 1))
+    return try await EventStore.open(
+        at: "/log", catalogue: EventCatalogue(), views: views,
+        keepingUnknownStates: keepingUnknownStates,
+        environment: LogEnvironment(
+            fileSystem: files, now: { 1_800_000_000_000 },
+            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }),
+        progress: progress)
+}
+
+private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
+    numbers.map { EventDraft(type: "t", subject: "\($0)") }
+}
+
+@Suite struct StoredStateTests {
+    @Test(.verifies("CHK-1", "CHK-3"))
+    func `a store opens from its newest checkpoint and folds only what came later`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        try await store.append(drafts(1...500))
+        try await store.checkpoint()
+        try await store.append(drafts(501...520))
+        let sums = store.view(Sums.self)
+        try await store.close()
+        store = try await open(files)
+        let again = store.view(Sums.self)
+        #expect(again.total == sums.total && again.last == 520)
+        #expect(again.foldsHere == 20)
+        #expect(store.view(Count.self).count == 520)
+        try await store.close()
+    }
+
+    @Test(.verifies("CHK-3"))
+    func `checkpoints are written by themselves, in the background and at closing`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files, [Sums.self])
+        for start in 0..<30 { try await store.append(drafts(start * 100..<start * 100 + 100)) }
+        try await store.close()
+        store = try await open(files, [Sums.self])
+        #expect(store.view(Sums.self).foldsHere < 1_200)
+        try await store.append(drafts(0..<100))
+        try await store.close()
+        store = try await open(files, [Sums.self])
+        #expect(store.view(Sums.self).foldsHere == 0)
+        // A few events are not worth it.
+        try await store.append(drafts(0..<3))
+        let before = files["/log/checkpoints/a"]
+        let other = files["/log/checkpoints/b"]
+        try await store.close()
+        #expect(files["/log/checkpoints/a"] == before && files["/log/checkpoints/b"] == other)
+    }
+
+    @Test(.verifies("CHK-4"))
+    func `a view of another version rebuilds by itself, with progress, once`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files, [Sums.self])
+        for _ in 0..<3 { try await store.append(drafts(1...9_000)) }
+        try await store.checkpoint()
+        try await store.close()
+        let calls = Mutex<[(Int, Int)]>([])
+        store = try await open(files, [NewerSums.self]) { folded, total in
+            calls.withLock { $0.append((folded, total)) }
+        }
+        let product = store.view(NewerSums.self).product
+        #expect(calls.withLock { $0.map(\.0) } == [10_000, 20_000])
+        #expect(calls.withLock { $0.allSatisfy { $0.1 == 27_000 } })
+        try await store.close()
+        store = try await open(files, [NewerSums.self]) { _, _ in Issue.record("rebuilt again") }
+        #expect(store.view(NewerSums.self).product == product)
+        try await store.close()
+    }
+
+    @Test(.verifies("CHK-4"))
+    func `a tool keeps the states of views that it does not know, an app drops them`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await open(files, [Sums.self])
+        try await store.append(drafts(1...50))
+        try await store.checkpoint()
+        try await store.close()
+        for round in 1...2 {
+            store = try await open(files, [Count.self], keepingUnknownStates: true)
+            try await store.append(drafts([round]))
+            try await store.checkpoint()
+            try await store.close()
+        }
+        store = try await open(files, [Sums.self])
+        #expect(store.view(Sums.self).foldsHere == 2)
+        #expect(store.view(Sums.self).total == 1_275 + 3)
+        try await store.close()
+        for round in 1...2 {
+            store = try await open(files, [Count.self])
+            try await store.append(drafts([round]))
+            try await store.checkpoint()
+            try await store.close()
+        }
+        store = try await open(files, [Sums.self])
+        #expect(store.view(Sums.self).foldsHere == 54)
+        try await store.close()
+    }
+
+    @Test(.verifies("CHK-1", "VIEW-20"))
+    func `any past state can be asked for, whatever checkpoints there are`() async throws {
+        try await Property.check("state(at:)", runs: 30) { choices in
+            let files = InMemoryFileSystem()
+            var store = try await open(files)
+            var numbers: [Int] = []
+            for _ in 0..<choices.int(in: 1...8) {
+                switch choices.int(in: 0...3) {
+                case 1: try await store.checkpoint()
+                case 2:
+                    try await store.close()
+                    store = try await open(files)
+                default:
+                    let more = choices.array(1...6) { $0.int(in: 0...99) }
+                    numbers += more
+                    try await store.append(drafts(more))
+                }
+            }
+            for position in 0...numbers.count {
+                let past = try await store.state(at: Position(UInt64(position)))
+                let view = past.view(Sums.self)
+                try #require(view.total == numbers.prefix(position).reduce(0, +))
+                try #require(past.view(Count.self).count == position)
+            }
+            await #expect(throws: EventError.self) {
+                try await store.state(at: Position(UInt64(numbers.count + 1)))
+            }
+            try await store.close()
+        }
+    }
+
+    @Test func `a suspended store can be read, refuses to record, and goes on behind others`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append(drafts(1...10))
+        try await store.append(drafts([7]), durability: .relaxed)
+        try await store.suspend()
+        #expect(store.view(Count.self).count == 11)
+        await #expect {
+            try await store.append(drafts([1]))
+        } throws: { ($0 as? LogError)?.code == .suspended }
+        let other = try await open(files)
+        #expect(other.view(Count.self).count == 11)
+        try await other.append(drafts([100]))
+        await #expect {
+            try await store.resume()
+        } throws: { ($0 as? LogError)?.code == .locked }
+        try await other.close()
+        try await store.resume()
+        #expect(store.view(Sums.self).last == 100)
+        try await store.append(drafts([101]))
+        #expect(store.view(Count.self).count == 13)
+        try await store.close()
+        let last = try await open(files)
+        #expect(last.view(Count.self).count == 13)
+        try await last.close()
+    }
+
+    @Test(.verifies("CHK-3"))
+    func `a checkpoint that cannot be written harms nothing`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        files.failing { operation, path in
+            path.contains("checkpoints") && operation == "write"
+                ? FileError(.io, operation: operation, path: path, reason: "no") : nil
+        }
+        for _ in 0..<3 { try await store.append(drafts(1...1_000)) }
+        await #expect(throws: LogError.self) { try await store.checkpoint() }
+        try await store.close()
+        files.failing(nil)
+        store = try await open(files)
+        #expect(store.view(Count.self).count == 3_000)
+        #expect(files["/log/checkpoints/new"] == nil)
+        try await store.close()
+    }
+}
+
+@Suite struct CheckpointVerifierTests {
+    private func verify(_ files: InMemoryFileSystem) throws -> CheckpointVerifier {
+        var verifier = CheckpointVerifier(
+            "/log", fileSystem: files, catalogue: EventCatalogue(),
+            views: [Sums.self, Count.self])
+        let outcome = try LogReader("/log", fileSystem: files)
+            .forEachEvent(catalogue: EventCatalogue()) { event in
+                verifier.fold(event)
+                return true
+            }
+        verifier.finish(at: outcome.last)
+        return verifier
+    }
+
+    @Test(.verifies("CHK-6"))
+    func `a stored state that is not what the events come to is a finding`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append(drafts(1...20))
+        try await store.checkpoint()
+        try await store.append(drafts(21...40))
+        try await store.checkpoint()
+        try await store.close()
+        let sound = try verify(files)
+        #expect(sound.findings == [] && sound.compared == 2 && sound.notes == [])
+
+        // A checkpoint that is whole but wrong.
+        let slots = CheckpointSlots("/log", fileSystem: files)
+        var wrong = try #require(Array(slots.usable()).last)
+        let index = try #require(wrong.states.firstIndex { $0.name == "sums" })
+        wrong.states[index].bytes = Array(#"{"last":20,"total":211}"#.utf8)
+        try slots.write(wrong)
+        let found = try verify(files)
+        #expect(found.findings.map(\.positions) == [Position(20)...Position(20)])
+        #expect(found.findings[0].code == "checkpoint" && found.compared == 1)
+
+        files["/log/checkpoints/a"] = [0]
+        files["/log/checkpoints/b"]?.removeLast()
+        #expect(try verify(files).findings.count == 2)
+    }
+}

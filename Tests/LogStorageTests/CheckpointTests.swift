@@ -1,0 +1,215 @@
+// Opening from a checkpoint comes to the same as opening without one; whatever is wrong with one is
+// ignored; and it proves what must be there.
+
+import DaybookTestKit
+import LogFormat
+import LogStorage
+import TestSupport
+import Testing
+
+private func store(_ log: Log, _ files: any FileSystem, at time: Int64) throws {
+    try CheckpointSlots(TestLog.path, fileSystem: files).write(
+        try log.snapshot().checkpoint(
+            states: [
+                StoredState(
+                    name: "n", version: 3, position: Position(log.next.rawValue - 1), bytes: [1, 2])
+            ], createdAt: time, seed: 5))
+}
+
+/// Everything a log answers, by position and by id.
+private func check(_ log: Log, _ lines: [[UInt8]]) throws {
+    try #require(log.next.rawValue == UInt64(lines.count + 1))
+    for (index, line) in lines.enumerated() {
+        let position = Position(UInt64(index + 1))
+        try #require(try log.line(at: position) == line)
+        let found = try log.line(id: TestLog.id(position.rawValue))
+        try #require(found?.position == position && found?.bytes == line)
+    }
+    try #require(try log.line(id: 12345) == nil)
+    var read: [[UInt8]] = []
+    let first = Position(UInt64(lines.count / 2 + 1))
+    try log.forEachLine(from: first) { _, line in
+        read.append(line.array)
+        return true
+    }
+    try #require(read == Array(lines.dropFirst(lines.count / 2)))
+}
+
+@Suite struct CheckpointTests {
+    @Test(.verifies("CHK-1", "CHK-4"))
+    func `opening from checkpoints answers like opening without`() throws {
+        try Property.check("checkpoints", runs: TestLog.isDebug ? 60 : 2_000) { choices in
+            var test = TestLog()
+            var log = try test.open()
+            var time: Int64 = 0
+            for _ in 0..<choices.int(in: 1...25) {
+                switch choices.int(in: 0...7) {
+                case 4: try log.roll()
+                case 5:
+                    time += 1
+                    try store(log, test.files, at: time)
+                case 6:
+                    try log.close()
+                    log = try test.open()
+                case 7:
+                    // A kill: the log is opened without having been closed.
+                    var copy = TestLog(files: test.files.snapshot())
+                    copy.lines = test.lines
+                    test = copy
+                    log = try test.open()
+                default:
+                    let paddings = choices.array(1...4) { choices in
+                        choices.int(in: 0...choices.element(of: [40, 3_000, 70_000]))
+                    }
+                    try test.append(to: log, paddings: paddings)
+                }
+                try check(log, test.lines)
+            }
+            try log.close()
+            try check(try test.open(), test.lines)
+            #expect(try TestLog.read(test.files) == test.lines)
+            let summary = try LogVerifier(TestLog.path, fileSystem: test.files).verify { _, _ in
+                nil
+            }
+            #expect(summary.findings == [])
+        }
+    }
+
+    /// A log with a sealed segment, a live one, and one checkpoint at position 30.
+    private static func sample() throws -> (TestLog, Log) {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: Array(repeating: 50, count: 10))
+        try log.roll()
+        try test.append(to: log, paddings: Array(repeating: 50, count: 20))
+        try store(log, test.files, at: 1)
+        return (test, log)
+    }
+
+    @Test(.verifies("CHK-2", "CHK-3"))
+    func `every cut and every changed byte of a checkpoint is noticed, and the log opens without`()
+        throws
+    {
+        let (test, log) = try Self.sample()
+        try log.close()
+        let path = TestLog.path + "/checkpoints/a"
+        let whole = try #require(test.files.image[path])
+        #expect(throws: Never.self) { try Checkpoint(whole.span.bytes) }
+        for length in 0..<whole.count {
+            let cut = Array(whole[..<length])
+            #expect(throws: FormatError.self) { try Checkpoint(cut.span.bytes) }
+        }
+        for index in whole.indices {
+            for bit in 0..<8 {
+                var changed = whole
+                changed[index] ^= 1 << UInt8(bit)
+                #expect(throws: FormatError.self) { try Checkpoint(changed.span.bytes) }
+            }
+        }
+        let again = TestLog(files: test.files.snapshot())
+        again.files[path] = Array(whole.dropLast())
+        let opened = try again.open()
+        #expect(opened.takeCheckpoint() == nil)
+        try check(opened, test.lines)
+    }
+
+    @Test(.verifies("CHK-3"))
+    func `the two slots take turns, and the newer good one is used`() throws {
+        var (test, log) = try Self.sample()
+        try test.append(to: log, paddings: [1])
+        try store(log, test.files, at: 2)
+        try test.append(to: log, paddings: [1])
+        try store(log, test.files, at: 3)
+        try log.close()
+        let slots = CheckpointSlots(TestLog.path, fileSystem: test.files)
+        #expect(slots.usable().map(\.position.rawValue) == [32, 31])
+        #expect(try test.open().takeCheckpoint()?.position == Position(32))
+        let again = TestLog(files: test.files.snapshot())
+        again.files[TestLog.path + "/checkpoints/a"] = [1, 2, 3]
+        #expect(try again.open().takeCheckpoint()?.position == Position(31))
+    }
+
+    @Test(.verifies("CHK-5"))
+    func `a checkpoint behind the end of the log proves that the end is missing`() throws {
+        var (test, log) = try Self.sample()
+        try test.append(to: log, paddings: [1])
+        try log.close()
+        let before = test.files.image
+        log = try test.open()
+        try test.append(to: log, paddings: [1])
+        try store(log, test.files, at: 2)
+        try log.close()
+        // The segments are put back to what they were, the checkpoints are not.
+        let damaged = TestLog(files: test.files.snapshot())
+        for (path, bytes) in before where path.hasSuffix(".lz4") { damaged.files[path] = bytes }
+        let image = damaged.files.image
+        #expect {
+            try damaged.open()
+        } throws: {
+            ($0 as? LogError)?.code == .corrupt
+                && ($0 as? LogError)?.positions == Position(32)...Position(32)
+        }
+        #expect(damaged.files.image == image)
+    }
+
+    @Test(.verifies("CHK-4"))
+    func `a checkpoint of another history is not used`() throws {
+        let (test, log) = try Self.sample()
+        try log.close()
+        // The same log went another way: same id, same positions, other lines.
+        let other = TestLog()
+        let second = try other.open()
+        for number in 1...40 as ClosedRange<UInt64> {
+            var line: [UInt8] = []
+            LinePrefix(own: UInt128(number), source: 7, at: Position(number)).append(to: &line)
+            line += Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\"}\n".utf8)
+            try second.append(line)
+            if number == 10 { try second.roll() }
+        }
+        try second.close()
+        let mixed = other.files.snapshot()
+        try mixed.createDirectory(TestLog.path + "/checkpoints")
+        mixed[TestLog.path + "/checkpoints/a"] = test.files[TestLog.path + "/checkpoints/a"]
+        let opened = try TestLog(files: mixed).open()
+        #expect(opened.takeCheckpoint() == nil)
+        #expect(opened.next == Position(41))
+        #expect(try opened.line(id: 25)?.position == Position(25))
+    }
+
+    @Test(.verifies("CHK-4"))
+    func `damage that a checkpoint vouches for is no torn tail`() throws {
+        let (test, log) = try Self.sample()
+        _ = log
+        // Killed, and the last block of the live segment has rotted.
+        let damaged = test.files.snapshot()
+        let path = try #require(TestLog.segments(test.files).last)
+        let last = try #require(damaged[path]?.lastIndex { $0 != 0 })
+        damaged.flip(bit: (last - 20) * 8, of: path)
+        let without = damaged.snapshot()
+        without[TestLog.path + "/checkpoints/a"] = nil
+        let torn = try TestLog(files: without).open()
+        #expect(torn.recovery.tornTail != nil)
+        #expect {
+            try TestLog(files: damaged).open()
+        } throws: { ($0 as? LogError)?.code == .corrupt }
+    }
+
+    @Test func `a suspended log lets another writer in and goes on behind it`() throws {
+        var (test, log) = try Self.sample()
+        #expect(throws: LogError.self) { try test.open() }
+        try log.suspend()
+        #expect {
+            try log.append(TestLog.line(31) + [0x0A])
+        } throws: { ($0 as? LogError)?.code == .suspended }
+        let other = try test.open()
+        #expect { try log.resume() } throws: { ($0 as? LogError)?.code == .locked }
+        try test.append(to: other, paddings: [1])
+        try other.roll()
+        try other.close()
+        _ = try log.resume()
+        try test.append(to: log, paddings: [1])
+        try check(log, test.lines)
+        try log.close()
+        try check(try test.open(), test.lines)
+    }
+}
