@@ -34,6 +34,8 @@ struct SegmentSalvage {
     /// Whether the file ends where no writer ends it, so that any number of bytes may be missing.
     private(set) var isCut = false
 
+    /// Whether right behind the last piece stands what was a footer or a close mark.
+    private var hasDamagedEnding = false
     /// Whether something behind the last piece is damaged.
     private var lacksEnd = false
     /// Whether a block leaves positions out.
@@ -44,6 +46,8 @@ struct SegmentSalvage {
     /// The last position that the file is known to have had, or nil where nobody can tell.
     var end: Position? {
         if let said = footer?.coveredThrough ?? closedAt { return max(said, last ?? .zero) }
+        // A compacted segment may cover more than its last line.
+        if hasDamagedEnding, !isCompacted, removedIDs.isEmpty { return last }
         return lostTailBytes == 0 && !isCut ? last ?? .zero : nil
     }
 
@@ -169,6 +173,7 @@ struct SegmentSalvage {
                     offset = tail.end
                     continue
                 }
+                if isInOrder { hasDamagedEnding = try isEnding(file, at: offset) }
                 isInOrder = false
                 note(offset, "what stands here cannot be read")
                 lacksHeader = true
@@ -186,6 +191,7 @@ struct SegmentSalvage {
                     lacksHeader: lacksHeader, followsDamage: !isInOrder), from: base)
             hasHolesInBlock = hasHolesInBlock || frame.hasHolesInBlock
             hasTrailer = false
+            hasDamagedEnding = false
             isInOrder = frame.isWhole && isNew
             isExact = frame.isWhole
             offset = frame.end
@@ -256,6 +262,16 @@ struct SegmentSalvage {
             return (list.end, false)
         default: return nil
         }
+    }
+
+    /// Whether what begins here says of itself that it is a footer or close mark that ends the file:
+    /// it is written where the last frame ends, whatever has become of it since.
+    private func isEnding(_ file: any File, at offset: Int) throws(FileError) -> Bool {
+        let bytes = try file.read(at: offset, count: SkippableFrame.prefixBytes)
+        let size = try file.size()
+        guard let frame = SkippableFrame.read(bytes.span.bytes, at: 0) else { return false }
+        return (frame.kind == .footer || frame.kind == .closeMark)
+            && offset + SkippableFrame.prefixBytes + frame.contentBytes == size
     }
 
     /// The list of removed ids at an offset, or nil where it is not whole.

@@ -148,10 +148,10 @@ struct DamagedLog {
     /// A copy of the log in memory.
     private func copied() throws -> InMemoryFileSystem {
         let copy = InMemoryFileSystem()
-        try copy.createDirectory(TestLog.path)
-        for (name, bytes) in try image() where !name.contains("/") {
-            copy[TestLog.path + "/" + name] = bytes
+        for folder in [TestLog.path, Self.path("quarantine"), Self.path("checkpoints")] {
+            try copy.createDirectory(folder)
         }
+        for (name, bytes) in try image() { copy[Self.path(name)] = bytes }
         return copy
     }
 

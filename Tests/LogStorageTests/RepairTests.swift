@@ -183,7 +183,7 @@ import Testing
                 try $0.change($0.path(segment)) { $0 += [1, 2, 3] }
             }
         }
-        _ = try repair("the footer of a sealed end", ending: .sealed, losing: nil) {
+        _ = try repair("the footer of a sealed end", ending: .sealed, losing: []) {
             try $0.change($0.path(2)) { $0[$0.count - 30] ^= 1 }
         }
         _ = try repair("bytes behind a sealed end", ending: .sealed, losing: []) {
@@ -342,6 +342,113 @@ import Testing
         let image = try log.image()
         #expect(image["checkpoints/a"] == nil)
         #expect(image["quarantine/checkpoints-a.damaged"] == [1, 2, 3])
+    }
+
+    // MARK: Checkpoints and compaction
+
+    /// Stores a checkpoint of the whole log.
+    private func storeCheckpoint(_ log: DamagedLog) throws {
+        let open = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
+        try CheckpointSlots(TestLog.path, fileSystem: log.files).write(
+            try open.snapshot().checkpoint(states: [], createdAt: 1, seed: 5))
+    }
+
+    @Test(.verifies("REP-2", "CHK-5"), arguments: DamagedLog.Ending.allCases)
+    func `an end that is missing without a trace is known from a checkpoint`(
+        ending: DamagedLog.Ending
+    ) throws {
+        let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
+        try storeCheckpoint(log)
+        let stored = try log.released()
+        let (cut, report) = try repair("the last commits are zeros", log, losing: nil) { log in
+            let commits = try log.commits(2)
+            try log.change(log.path(2)) { bytes in
+                for at in commits[2].end..<bytes.count { bytes[at] = 0 }
+                bytes += [UInt8](repeating: 0, count: 4_096 - bytes.count % 4_096)
+            }
+        }
+        #expect(report.lost.first?.lowerBound == Position(25))
+        #expect(try cut.image()["checkpoints/a"] == nil)
+        _ = try repair("without the last segment", stored, losing: nil) {
+            try $0.remove($0.path(2))
+        }
+    }
+
+    /// A log of two segments, the first compacted twice, and its model.
+    private func compacted() throws -> (CompactionModel, InMemoryFileSystem) {
+        let files = InMemoryFileSystem()
+        var model = CompactionModel(files: files)
+        let log = try model.open()
+        for commit in [[0, 3, 0, 9], [0, 0], [35_000, 28_000], [5, 5, 1], [7]] {
+            try model.append(to: log, paddings: commit)
+        }
+        try log.roll()
+        try model.append(to: log, paddings: [1, 2])
+        try model.compact(log) { $0 == 3 }
+        try model.compact(log) { $0 == 10 }
+        try log.close()
+        return (model, files.snapshot())
+    }
+
+    /// Damages the compacted segment, repairs, and gives back what is lost.
+    private func repairCompacted(
+        _ what: String, _ damage: (inout [UInt8], SealedSegment) throws -> Void
+    ) throws -> (log: Log, report: RepairReport, lines: Set<UInt64>, before: SealedSegment) {
+        let (model, files) = try compacted()
+        let name = SegmentName.of(Position(1))
+        let before = try SealedSegment(name, in: TestLog.path, files)
+        var bytes = try #require(files[DamagedLog.path(name)])
+        try damage(&bytes, before)
+        let copy = files.snapshot()
+        copy[DamagedLog.path(name)] = bytes
+        let verifier = LogVerifier(TestLog.path, fileSystem: copy)
+        try #require(try !verifier.verify { _, _ in nil }.findings.isEmpty, "\(what): not noticed")
+        let report = try LogRepair(TestLog.path, environment: TestLog.environment(copy)).repair()
+        try #require(try verifier.verify { _, _ in nil }.findings == [], "\(what)")
+        var found: Set<UInt64> = []
+        try LogReader(TestLog.path, fileSystem: copy).forEachLine { prefix, line in
+            try #require(model.lines[prefix.position.rawValue] == line.array)
+            found.insert(prefix.position.rawValue)
+            return true
+        }
+        let log = try Log(at: TestLog.path, environment: TestLog.environment(copy))
+        #expect(log.next.rawValue == model.next)
+        return (log, report, found, before)
+    }
+
+    @Test(.verifies("REP-2", "CMP-25"))
+    func `holes of compaction are no loss, and what it remembers is kept`() throws {
+        let all: Set<UInt64> = Set(1...14).subtracting([3, 10])
+        let footer = try repairCompacted("footer") { bytes, _ in bytes[bytes.count - 3] ^= 1 }
+        #expect(footer.report.lost == [] && footer.lines == all)
+        #expect(try footer.log.removed(id: TestLog.id(3))?.position == Position(3))
+        #expect(try footer.log.removed(id: TestLog.id(10))?.position == Position(10))
+        // How far compaction went was in the footer only.
+        #expect(try footer.log.compactedThrough() == Position(14))
+
+        let block = try repairCompacted("block") { bytes, segment in
+            let lists = try #require(segment.footer.compaction).removedIDBytes
+            bytes[segment.footerAt - lists - 50] ^= 1
+        }
+        #expect(block.report.lost == [Position(8)...Position(12)])
+        #expect(block.lines == all.subtracting(8...12))
+        #expect(try block.log.removed(id: TestLog.id(3)) != nil)
+        #expect(
+            try block.log.compactedThrough() == block.before.footer.compaction?.through)
+
+        let list = try repairCompacted("a list of removed ids") { bytes, segment in
+            bytes[segment.footerAt - 3] ^= 1
+        }
+        #expect(list.report.lost == [] && list.lines == all)
+        #expect(try list.log.removed(id: TestLog.id(3)) != nil)
+        #expect(try list.log.removed(id: TestLog.id(10)) == nil)
+
+        let header = try repairCompacted("header and footer") { bytes, _ in
+            bytes.replaceSubrange(0..<512, with: repeatElement(1, count: 512))
+            bytes[bytes.count - 3] ^= 1
+        }
+        #expect(header.report.lost == [] && header.lines == all)
+        #expect(try header.log.removed(id: TestLog.id(3)) != nil)
     }
 
     // MARK: Everything

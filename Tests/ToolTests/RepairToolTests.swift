@@ -33,7 +33,7 @@ import Testing
         .verifies("TOOL-11", "REP-4"),
         arguments: [
             ("damaged", 5), ("damaged-live", 1), ("cut", 4), ("missing-block", 160),
-            ("missing-frame", 6),
+            ("missing-frame", 6), ("compacted-damaged", 4),
         ])
     func `a damaged log is looked at, repaired, verified and appended to`(
         name: String, events: Int
@@ -49,8 +49,12 @@ import Testing
         let repaired = try ToolRun.logtool("repair", folder.log, "--yes")
         #expect(repaired.status == 0, "\(repaired.messages)")
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)
-        let kept = try #require(before["00000000000000000001.lz4"])
-        #expect(try image(folder)["quarantine/00000000000000000001.lz4.damaged"] == kept)
+        let kept = try image(folder).filter { $0.key.hasSuffix(".damaged") }
+        #expect(!kept.isEmpty)
+        for (name, bytes) in kept {
+            let original = name.dropFirst("quarantine/".count).dropLast(".damaged".count)
+            #expect(before[String(original)] == bytes)
+        }
         let summary = try ToolRun.logtool("inspect", folder.log)
         #expect(summary.output.contains("\"events\":\(events),"))
 
