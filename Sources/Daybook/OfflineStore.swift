@@ -137,6 +137,7 @@ public struct OfflineStore: Sendable {
     ///
     /// - Parameters:
     ///   - endpoint: where batches are posted: the server's `…/v1/events`.
+    ///   - credentials: where the token comes from that says for which account they are.
     ///   - deadline: when to stop at the latest; nil stops when nothing more can be sent now.
     /// - Returns: what was shipped and what is left.
     /// - Throws: `LogError`. Failures of the network are no errors; they are in the report.

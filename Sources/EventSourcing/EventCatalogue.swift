@@ -14,15 +14,19 @@ public struct EventCatalogue: Sendable {
 
     /// Creates a catalogue. Of two rules for one type the later counts.
     ///
-    /// - Parameter upcasters: at most one from each type, and no way round in a circle: anything
-    ///   else is a mistake in the program and stops it.
+    /// - Parameters:
+    ///   - rules: one for each known type.
+    ///   - upcasters: at most one from each type, and no way round in a circle: anything else is a
+    ///     mistake in the program and stops it.
     public init(_ rules: [EventRule] = [], upcasters: [Upcaster] = []) {
         add(rules, upcasters)
     }
 
     /// This catalogue and more.
     ///
-    /// - Parameter upcasters: as in `init`, together with those that are there.
+    /// - Parameters:
+    ///   - rules: of more types, or other rules of known ones.
+    ///   - upcasters: as in `init`, together with those that are there.
     public func adding(_ rules: [EventRule], upcasters: [Upcaster] = []) -> EventCatalogue {
         var result = self
         result.add(rules, upcasters)
@@ -49,6 +53,9 @@ public struct EventCatalogue: Sendable {
         result.refusesShipped = true
         return result
     }
+
+    /// Whether events of any type are shipped to a server.
+    package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
 
     /// The rule of a type, if it is known.
     public subscript(type: String) -> EventRule? { rules[type] }

@@ -11,8 +11,12 @@ public struct EventRule: Sendable {
 
     /// Creates a rule.
     ///
-    /// - Parameter normalise: throws `EventError` (`invalidData`) for data that break the rules of
-    ///   the type; sets the draft's subject and lane where they follow from the data.
+    /// - Parameters:
+    ///   - type: the type.
+    ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
+    ///     device.
+    ///   - normalise: throws `EventError` (`invalidData`) for data that break the rules of the type;
+    ///     sets the draft's subject and lane where they follow from the data.
     public init(
         type: String, action: String?,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
@@ -30,8 +34,10 @@ public struct EventRule: Sendable {
     /// let rules: [EventRule] = [.of(TripPlanned.self, action: "PLAN_TRIP")]
     /// ```
     ///
-    /// - Parameter action: the name of the action if the type is shipped to the server; nil keeps
-    ///   it on the device.
+    /// - Parameters:
+    ///   - payload: the type of the data.
+    ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
+    ///     device.
     public static func of<P: EventPayload>(
         _ payload: P.Type, action: String? = nil
     ) -> EventRule {

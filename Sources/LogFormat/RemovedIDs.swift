@@ -107,8 +107,8 @@ package struct RemovedIDs: Sendable {
         guard low > 0 else { return nil }
         let first = (low - 1) * Self.fenceSpacing
         let end = min(count, low * Self.fenceSpacing)
-        return Self.prefixBytes + first * Self.recordBytes
-            ..< Self.prefixBytes + end * Self.recordBytes
+        return Self.prefixBytes + first * Self.recordBytes..<Self.prefixBytes + end
+            * Self.recordBytes
     }
 
     /// The record of an id among whole records. O(log n).

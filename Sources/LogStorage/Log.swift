@@ -399,44 +399,21 @@ public final class Log: Sendable {
     package func forEachLine(
         from first: Position, _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws {
-        let end = next
-        var number = state.withLock { $0.sealed.number(covering: first) }
-        while let present = number {
-            let segment = try state.withLock { (state) throws(LogError) in
-                try checkUsable(state)
-                return try state.sealed.segment(present)
-            }
-            guard try segment.forEachLine(from: first, body) else { return }
-            number = state.withLock { present + 1 < $0.sealed.count ? present + 1 : nil }
-        }
-        let live = try state.withLock {
-            (state) throws(LogError) -> (any File, String, FrameEntry)? in
+        let (next, live) = try state.withLock {
+            (state) throws(LogError) -> (Position, LogCursor.Hint?) in
             try checkUsable(state)
-            guard let reading = state.live?.reading(), !state.contents.frames.isEmpty else {
-                return nil
-            }
-            let from = max(first, state.contents.base)
-            return (
-                reading.file, reading.path,
-                state.contents.frames[state.contents.frame(of: from)]
-            )
+            let contents = state.contents
+            guard state.live != nil, !contents.frames.isEmpty else { return (contents.next, nil) }
+            let frame = contents.frames[contents.frame(of: max(first, contents.base))]
+            return (contents.next, LogCursor.Hint(base: contents.base, frame: frame))
         }
-        guard let (file, path, entry) = live else { return }
-        var scanner = SegmentScanner(
-            file, at: entry.offset, expecting: entry.first, allowsHoles: false)
-        while scanner.expected < end {
-            let step = try storage { () throws(FileError) in try scanner.next() }
-            guard case .commit(let commit) = step else {
-                throw LogError(
-                    .corrupt, path: path, positions: scanner.expected...scanner.expected,
-                    "a committed line is not there any more")
-            }
-            for line in commit.lines
-            where line.prefix.position >= first && line.prefix.position < end {
-                let bytes = scanner.plaintext.span.bytes.extracting(line.range)
-                guard try body(line.prefix, bytes) else { return }
-            }
-        }
+        var cursor = LogCursor(
+            directory, after: first.advanced(by: -1), fileSystem: environment.fileSystem, live)
+        let isOver = try cursor.poll(through: Position(next.rawValue - 1), body)
+        guard isOver, cursor.position.next < next else { return }
+        throw LogError(
+            .corrupt, path: directory, positions: cursor.position.next...next,
+            "a committed line is not there any more")
     }
 
     // MARK: Closing
@@ -497,6 +474,7 @@ public final class Log: Sendable {
         state.live = nil
         state.lock = nil
         state.sealed = SealedSegments(directory, environment.fileSystem)
+        state.removedIDs = [:]
         state.cache = FrameCache()
     }
 

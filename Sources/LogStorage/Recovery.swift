@@ -76,6 +76,10 @@ package struct Recovery {
     package let directory: String
     package let fileSystem: any FileSystem
 
+    /// How often the end may turn out good when it is read again before that is taken for the work of
+    /// a writer who is quicker.
+    private static let doubtsMax = 4
+
     package init(directory: String, fileSystem: any FileSystem) {
         self.directory = directory
         self.fileSystem = fileSystem
@@ -113,11 +117,15 @@ package struct Recovery {
 
     /// Reads the last segment, line by line, and says what it is. Changes nothing.
     ///
-    /// - Parameter line: called with every intact line, in order.
+    /// - Parameters:
+    ///   - frame: a frame to begin with, of which is known that all before it is right; what the
+    ///     answer says of contents is then about the rest only.
+    ///   - line: called with every intact line, in order.
     /// - Throws: `corrupt` (R6) where synced bytes are damaged, what the header says, and whatever
     ///   `line` throws.
     package func judge(
-        _ name: String, file: any File, resuming snapshot: LiveSnapshot? = nil,
+        _ name: String, file: any File, from frame: FrameEntry? = nil,
+        resuming snapshot: LiveSnapshot? = nil,
         line: (LinePrefix, RawSpan) throws -> Void
     ) throws -> LastSegment {
         let path = directory + "/" + name
@@ -126,39 +134,16 @@ package struct Recovery {
             throw LogError(
                 .corrupt, path: path, "the file has \(size) bytes, more than any segment")
         }
-        let header: SegmentHeader
-        do {
-            let bytes = try storage { () throws(FileError) in
-                try file.read(at: 0, count: SegmentHeader.encodedBytes)
-            }
-            header = try SegmentHeader(bytes.span.bytes)
-        } catch let error as FormatError {
-            let written = SegmentHeader.encodedBytes + SkippableFrame.prefixBytes
-            // A creation leaves no bytes, or the room it asked for first.
-            if error.code != .newerVersion, error.code != .unknownFeature,
-                size % FormatLimit.growthGranularityBytes == 0,
-                try lastNonZero(file, from: written, size: size) == nil
-            {
-                return .unfinished
-            }
-            throw LogError(error, path: path, offset: 0)
-        } catch let error as LogError {
-            throw error
-        } catch {
-            throw LogError(.io, path: path, "\(error)")
-        }
-        guard header.base == SegmentName.base(name) else {
-            throw LogError(
-                .corrupt, path: path, offset: 48,
-                "the header says that the segment begins at position \(header.base)")
-        }
+        guard let header = try header(of: file, size: size, path) else { return .unfinished }
+        try header.check(isNamedFor: SegmentName.base(name), path)
+        let start = frame ?? FrameEntry(offset: SegmentHeader.encodedBytes, first: header.base)
         var live = LiveSegment(
-            header: header, file: file, contents: SegmentContents(base: header.base),
-            dataEnd: SegmentHeader.encodedBytes, lastCommit: SegmentHeader.encodedBytes,
-            openFrame: nil, fileBytes: size)
+            header: header, file: file, contents: SegmentContents(base: start.first),
+            dataEnd: start.offset, lastCommit: start.offset, openFrame: nil, fileBytes: size)
         let footer = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         var scanner = SegmentScanner(
-            file, expecting: header.base, allowsHoles: footer?.footer.isCompacted ?? false)
+            file, at: start.offset, expecting: start.first,
+            allowsHoles: footer?.footer.isCompacted ?? false)
         var known = Position.zero
         if let snapshot, snapshot.base == header.base, footer?.footer.isCompacted != true,
             let lines = snapshot.footer.lines, let frame = snapshot.footer.frames.last
@@ -168,8 +153,11 @@ package struct Recovery {
             scanner = SegmentScanner(
                 file, at: frame.offset, expecting: frame.first, allowsHoles: false)
         }
+        let promised = known
+        var doubtful: [Int] = []
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
+            let offset: Int
             switch step {
             case .commit(let commit):
                 live.lastCommit = commit.offset
@@ -183,13 +171,14 @@ package struct Recovery {
                     try line(scanned.prefix, bytes)
                 }
                 continue
-            case .tail, .damage: break
+            case .tail(_, let place): offset = place
+            case .damage(let damage): offset = damage.offset
             }
-            guard scanner.expected > known else {
+            guard scanner.expected > promised else {
                 throw LogError(
                     .corrupt, path: path, offset: live.dataEnd,
-                    positions: scanner.expected...known,
-                    "a checkpoint names position \(known), which was synced")
+                    positions: scanner.expected...promised,
+                    "a checkpoint names position \(promised), which was synced")
             }
             if live.openFrame != nil, let last = live.contents.frames.last {
                 // Behind a frame that began and has no good block, the plaintext is not the open
@@ -199,7 +188,48 @@ package struct Recovery {
                     ? Array(scanner.plaintext[..<scanner.plaintextBytes])
                     : try DecodedFrame.read(file, path: path, last, allowsHoles: false).plaintext
             }
-            return try judge(step, live, path: path)
+            do throws(LogError) {
+                let end = try judge(step, live, path: path)
+                guard case .torn = end, doubtful.last != offset else { return end }
+            } catch {
+                guard error.code == .corrupt, doubtful.last != offset else { throw error }
+            }
+            // Bytes are not read in one moment: where a writer is at work, the bad place may have
+            // been read before its write and the proof after. It is bad if it still is.
+            doubtful.append(offset)
+            guard doubtful.count < Self.doubtsMax else { return .live(live) }
+            live.fileBytes = try storage { () throws(FileError) in try file.size() }
+            known = max(known, Position(live.contents.next.rawValue - 1))
+            let last = live.contents.frames.last ?? start
+            scanner = SegmentScanner(
+                file, at: last.offset, expecting: last.first,
+                allowsHoles: footer?.footer.isCompacted ?? false)
+        }
+    }
+
+    /// The header, or nil for R1.
+    private func header(
+        of file: any File, size: Int, _ path: String, isSecondLook: Bool = false
+    ) throws(LogError) -> SegmentHeader? {
+        let bytes = try storage { () throws(FileError) in
+            try file.read(at: 0, count: SegmentHeader.encodedBytes)
+        }
+        do throws(FormatError) {
+            return try SegmentHeader(bytes.span.bytes)
+        } catch {
+            let written = SegmentHeader.encodedBytes + SkippableFrame.prefixBytes
+            // A creation leaves no bytes, or the room it asked for first.
+            if error.code != .newerVersion, error.code != .unknownFeature,
+                size % FormatLimit.growthGranularityBytes == 0,
+                try lastNonZero(file, from: written, size: size) == nil
+            {
+                return nil
+            }
+            // It may have been written between the two looks, and a first commit behind it.
+            guard isSecondLook else {
+                return try header(of: file, size: size, path, isSecondLook: true)
+            }
+            throw LogError(error, path: path, offset: 0)
         }
     }
 
@@ -246,10 +276,11 @@ package struct Recovery {
     }
 
     /// R6: a writer writes into room that is there, and a commit never ends the file: the room for
-    /// the trailer behind the last good commit was synced before it or with it.
+    /// the trailer behind the last good commit was synced before it or with it. A size that changed
+    /// since the reading began says that a writer is at work.
     private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
-        // Asked again, for a reader: the file may have grown since the reading began.
         let size = try storage { () throws(FileError) in try live.file.size() }
+        guard size == live.fileBytes else { return }
         let end = live.boundary + SkippableFrame.prefixBytes
         if size < end || !isWritersSize(size, live) { throw cut(live, size, path) }
     }
@@ -287,7 +318,9 @@ package struct Recovery {
                     + "are affected")
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
-        guard isWritersSize(size, live) else { throw cut(live, size, path) }
+        guard size != live.fileBytes || isWritersSize(size, live) else {
+            throw cut(live, size, path)
+        }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)
@@ -300,9 +333,12 @@ package struct Recovery {
         _ footer: SegmentFooter, _ live: LiveSegment, at offset: Int, _ path: String
     ) throws(LogError) {
         let contents = live.contents
+        let isWhole = contents.base == live.header.base
         let agrees =
-            footer.frames == contents.frames && footer.lines == contents.lines
-            && footer.eventCount == UInt64(contents.eventCount)
+            (isWhole
+                ? footer.frames == contents.frames && footer.lines == contents.lines
+                    && footer.eventCount == UInt64(contents.eventCount)
+                : footer.frames.suffix(contents.frames.count) == contents.frames[...])
             && (footer.isCompacted || footer.coveredThrough.next == contents.next)
         guard !agrees else { return }
         let next = contents.next

@@ -25,11 +25,7 @@ package struct SealedSegment: Sendable {
             try fileSystem.open(directory + "/" + (other ?? name), .read)
         }
         let header = try Self.header(of: file, path)
-        guard header.base == SegmentName.base(name) else {
-            throw LogError(
-                .corrupt, path: path, offset: 48,
-                "the header says that the segment begins at position \(header.base)")
-        }
+        try header.check(isNamedFor: SegmentName.base(name), path)
         let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         guard let found else {
             throw LogError(
@@ -103,6 +99,15 @@ package struct SealedSegment: Sendable {
 }
 
 extension SegmentHeader {
+    /// Checks that a segment begins where its file's name says.
+    func check(isNamedFor base: Position?, _ path: String) throws(LogError) {
+        guard self.base == base else {
+            throw LogError(
+                .corrupt, path: path, offset: 48,
+                "the header says that the segment begins at position \(self.base)")
+        }
+    }
+
     /// Checks that a segment is of the log that the segments before it are of; the first one says
     /// which.
     func check(isOf logID: inout UInt128?, _ path: String) throws(LogError) {

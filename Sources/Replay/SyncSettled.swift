@@ -112,22 +112,18 @@ public struct SyncSettled: EventPayload, Hashable {
     /// Bytes of the server's words at most.
     static let detailBytesMax = 512
 
-    /// The beginning of a text, at most so many bytes as JSON. Cutting again changes nothing.
+    /// The beginning of a text, at most so many bytes as JSON, with an ellipsis if there is more.
+    /// Cutting again changes nothing.
     static func cut(_ text: String, _ bytesMax: Int) -> String {
-        /// What leaves room for an ellipsis, and what does not.
-        var (head, tail) = ("", "")
+        var result = ""
         var bytes = 0
         for scalar in text.unicodeScalars {
             // A control character takes six bytes.
             bytes += scalar.value < 0x20 ? 6 : UTF8.width(scalar) + 1
-            guard bytes <= bytesMax else { return head + "…" }
-            if bytes <= bytesMax - 4 {
-                head.unicodeScalars.append(scalar)
-            } else {
-                tail.unicodeScalars.append(scalar)
-            }
+            guard bytes <= bytesMax else { return result + "…" }
+            result.unicodeScalars.append(scalar)
         }
-        return head + tail
+        return result
     }
 
     private static func ranges(_ value: JSONValue?) throws -> [ClosedRange<UInt64>] {

@@ -132,7 +132,8 @@ import Testing
         let results = try CompactionModel.compact(log) { $0 > 16 }
         #expect(results.map(\.isRewritten) == [false, false])
         #expect(results.allSatisfy { $0.bytesBefore == $0.bytesAfter })
-        #expect(files.image == before)
+        let isUnchanged = files.image == before
+        #expect(isUnchanged)
         #expect(try log.compactedThrough() == .zero)
     }
 
@@ -214,7 +215,8 @@ import Testing
                 // The first segment may be done when the second is cancelled.
                 let isFirstDone =
                     after[TestLog.segments(files)[0]] != before[TestLog.segments(files)[0]]
-                if !isFirstDone { #expect(after == before) }
+                let isUnchanged = after == before
+                #expect(isFirstDone || isUnchanged)
             }
         }
     }

@@ -105,6 +105,16 @@ private struct Bench {
         #expect(folds > 100)
     }
 
+    @Test(.verifies("OUT-2", "OUT-7"))
+    func `what a record of a newer version has settled stays settled`() throws {
+        var bench = Bench()
+        for _ in 0..<4 { bench.add(EventDraft(type: "com.example.planned")) }
+        // Whoever wrote this knew the type and shipped two of them.
+        try bench.record { $0.applied = [2...3] }
+        let record = try #require(bench.outbox.foldedRecord(by: bench.history.incarnation))
+        #expect(record.applied == [2...3])
+    }
+
     @Test(.verifies("OUT-7"))
     func `a reader that does not know folded records settles the same by one`() throws {
         var bench = Bench()
@@ -191,11 +201,15 @@ private struct Bench {
 
     @Test(.verifies("OUT-1")) func `cutting the server's words twice is cutting them once`() throws
     {
-        for text in ["", "short", String(repeating: "é\u{1}\"", count: 500)] {
+        // Wherever the cut falls: between characters of any width, with or without room left.
+        for offset in 0..<12 {
+            let text =
+                String(repeating: "x", count: offset) + String(repeating: "é\u{1}\"", count: 99)
             let once = SyncSettled.cut(text, SyncSettled.detailBytesMax)
+            #expect(once.hasSuffix("…") && once.utf8.count < 520)
             #expect(SyncSettled.cut(once, SyncSettled.detailBytesMax) == once)
-            #expect(once.hasSuffix("…") == (text.utf8.count > 500))
         }
+        #expect(SyncSettled.cut("short", SyncSettled.codeBytesMax) == "short")
         var record = SyncSettled(by: UUID())
         record.entries = [
             SyncSettled.Entry(

@@ -43,7 +43,10 @@ public struct Upcaster: Sendable {
 
     /// Creates an upcaster of typed data.
     ///
-    /// - Parameter convert: makes the new data of the old; as above.
+    /// - Parameters:
+    ///   - oldType: the type whose events are converted.
+    ///   - newType: the type that they become; not the same.
+    ///   - convert: makes the new data of the old. Must be pure; may throw, as above.
     public init<Old: EventPayload, New: EventPayload>(
         from oldType: Old.Type, to newType: New.Type,
         _ convert: @escaping @Sendable (Old) throws -> New

@@ -43,22 +43,24 @@ public actor EventStore {
     public nonisolated let catalogue: EventCatalogue
 
     private nonisolated let executor = StoreExecutor()
+    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
 
     package nonisolated let log: Log
-    private nonisolated let views: ViewSet
-    private let environment: LogEnvironment
+    nonisolated let views: ViewSet
+    nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
-    private var isClosed = false
-    private var isSuspended = false
+    private(set) var isClosed = false
+    private(set) var isSuspended = false
     private var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     private let unknownStates: [StoredState]
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
+    var compaction = CompactionControl()
 
     /// Milliseconds to add to the device's clock to get the server's.
     public private(set) var clockOffset: Int64 = 0
@@ -75,8 +77,10 @@ public actor EventStore {
     /// - Parameters:
     ///   - directory: the log's folder, created if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
+    ///   - create: whether a missing or empty folder becomes a new log.
     ///   - catalogue: the known event types.
     ///   - views: the views to keep.
+    ///   - environment: file system, clock and randomness.
     ///   - progress: called now and then with the number of events folded so far and their total.
     /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
@@ -188,8 +192,8 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views have changed, the first at once; several that nobody took become one. Ends
-    /// when the store is closed.
+    /// A signal whenever the views or the disk have changed, the first at once; several that nobody
+    /// took become one. Ends when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -207,6 +211,9 @@ public actor EventStore {
     }
 
     private func removeSignal(_ id: UUID) { commitSignals[id] = nil }
+
+    /// How many wait for commits.
+    package var subscriberCount: Int { commitSignals.count }
 
     // MARK: Appending
 
@@ -280,6 +287,13 @@ public actor EventStore {
 
         /// Adds an event.
         public mutating func append(_ draft: EventDraft) { drafts.append(draft) }
+
+        /// Adds a typed event.
+        ///
+        /// - Throws: what the payload's encoder throws.
+        public mutating func append(_ payload: some EventPayload) throws {
+            drafts.append(try EventDraft(payload))
+        }
     }
 
     /// Writes and syncs everything that waits. On return it is on the disk and in the views.
@@ -304,6 +318,7 @@ public actor EventStore {
         for waiter in batch.waiters { waiter.resume() }
         signalChange()
         checkpointIfDue()
+        lookForGarbageIfSealed()
     }
 
     private func signalChange() {
@@ -357,15 +372,9 @@ public actor EventStore {
                 .refused,
                 "the log ends at position \(lastDurable); there is no state at \(position) yet")
         }
-        let compactedThrough = try log.compactedThrough()
-        guard position >= compactedThrough else {
-            throw EventError(
-                .refused,
-                "the log is compacted through position \(compactedThrough); the state at "
-                    + "\(position) cannot be rebuilt any more")
-        }
         let (log, catalogue, past, environment) = (log, catalogue, views.fresh(), environment)
         return try await BlockingWork.run {
+            try Self.checkNotCompacted(log, at: position)
             let checkpoints = CheckpointSlots(
                 log.directory, fileSystem: environment.fileSystem
             ).usable().filter { $0.logID == log.id }
@@ -375,7 +384,19 @@ public actor EventStore {
                 past.fold(event)
                 return true
             }
+            // Some of it may have gone while it was read.
+            try Self.checkNotCompacted(log, at: position)
             return PastState(position: position, views: past)
+        }
+    }
+
+    private static func checkNotCompacted(_ log: Log, at position: Position) throws {
+        let through = try log.compactedThrough()
+        guard position >= through else {
+            throw EventError(
+                .refused,
+                "the log is compacted through position \(through); the state at \(position) cannot "
+                    + "be rebuilt any more")
         }
     }
 
@@ -391,6 +412,7 @@ public actor EventStore {
         try flush()
         isSuspended = true
         do {
+            await stopCompaction()
             if let running = checkpointing.running { try? await running.value }
             try log.suspend()
         } catch {
@@ -424,6 +446,7 @@ public actor EventStore {
         var failure: (any Error)?
         do { if !isSuspended { try flush() } } catch { failure = error }
         end()
+        await stopCompaction()
         if let running = checkpointing.running { try? await running.value }
         if failure == nil, !isSuspended, checkpointing.isDueAtClose {
             // Only a saving of time: without it the next opening folds more.
@@ -437,6 +460,7 @@ public actor EventStore {
         isClosed = true
         for signal in commitSignals.values { signal.finish() }
         commitSignals = [:]
+        compaction.endReports()
     }
 
     /// Deletes the log, for good, and closes the store.
@@ -446,11 +470,12 @@ public actor EventStore {
     /// - Throws: what `refuse` throws; `LogError` as `Log.erase()`.
     package func erase(unless refuse: @Sendable (Transaction) throws -> Void) async throws {
         repeat {
+            await stopCompaction()
             while let running = checkpointing.running { try? await running.value }
             // What waits is decided. If there is no room for it, whoever waits is told.
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have begun a checkpoint, which must not write into what is deleted.
-        } while checkpointing.running != nil
+        } while checkpointing.running != nil || compaction.running != nil
         try refuse(Transaction(views))
         do { try log.erase() } catch {
             if log.isClosed { end() }
@@ -478,7 +503,7 @@ public actor EventStore {
         case new(EventDraft)
     }
 
-    private func checkOpen() throws {
+    func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }

@@ -10,6 +10,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var version: UInt32 { get }
     var types: UInt64 { get }
     var through: Position { get }
+    var isStored: Bool { get }
     func fold(_ event: Event)
     func restore(_ state: StoredState) -> Bool
     func capture() -> ViewCapture
@@ -44,6 +45,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     var version: UInt32 { UInt32(clamping: View.version) }
     var snapshot: View { state.withLock { $0.view } }
     var projection: any Projection { snapshot }
+    var isStored: Bool { (try? View().encodedState()) != nil }
     var through: Position { state.withLock { $0.through } }
 
     func fold(_ event: Event) {
@@ -137,6 +139,14 @@ struct ViewSet: Sendable {
     func capture() -> [ViewCapture] {
         boxes.values.map { $0.capture() }.sorted { $0.name < $1.name }
     }
+
+    /// The last position that each view has folded.
+    var throughs: [String: Position] {
+        Dictionary(boxes.values.map { ($0.name, $0.through) }, uniquingKeysWith: min)
+    }
+
+    /// The names of views that are folded from the log's beginning at every opening.
+    var unstored: [String] { boxes.values.filter { !$0.isStored }.map(\.name).sorted() }
 
     /// The states of this moment.
     var projections: [any Projection] { boxes.values.map(\.projection) }

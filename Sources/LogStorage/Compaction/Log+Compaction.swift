@@ -25,6 +25,9 @@ extension Log {
     /// How many segments are sealed. O(1).
     package var sealedCount: Int { state.withLock { $0.sealed.count } }
 
+    /// Bytes of the live segment up to its last commit; 0 if there is none. O(1).
+    package var liveBytes: Int { state.withLock { $0.live?.dataEnd ?? 0 } }
+
     /// States before this position cannot be rebuilt: compaction has taken out lines that they
     /// followed from. `zero` if nothing was ever taken out.
     ///
@@ -127,6 +130,51 @@ extension Log {
     private func discard(_ compactor: SegmentCompactor) {
         state.withLock { state in
             if state.lock != nil { try? compactor.remove() }
+        }
+    }
+
+    /// Calls `body` with the lines of frames that are spread evenly over the log.
+    ///
+    /// - Parameter frames: how many frames to read at most.
+    /// - Throws: `LogError`, and what `body` throws.
+    /// - Complexity: O(segments + `frames`).
+    package func forEachLine(
+        inSampleOf frames: Int, _ body: (LinePrefix, RawSpan) throws -> Void
+    ) throws {
+        let segments = try sealedSegments()
+        let live = try state.withLock {
+            (state) throws(LogError) -> (file: any File, path: String, frames: [FrameEntry])? in
+            try checkUsable(state)
+            guard let reading = state.live?.reading() else { return nil }
+            return (reading.file, reading.path, state.contents.frames)
+        }
+        let total = segments.reduce(live?.frames.count ?? 0) { $0 + $1.footer.frames.count }
+        let step = max(1, (total + frames - 1) / max(1, frames))
+        var number = 0
+        func read(
+            _ entries: [FrameEntry], _ frame: (FrameEntry) throws -> DecodedFrame
+        ) throws {
+            for entry in entries {
+                defer { number += 1 }
+                guard number % step == 0 else { continue }
+                let decoded = try frame(entry)
+                for line in decoded.lines {
+                    try body(
+                        line.prefix, decoded.plaintext.span.bytes.extracting(line.range))
+                }
+            }
+        }
+        for segment in segments {
+            try read(segment.footer.frames) {
+                try DecodedFrame.read(
+                    segment.file, path: segment.path, $0,
+                    allowsHoles: segment.footer.isCompacted)
+            }
+        }
+        if let live {
+            try read(live.frames) {
+                try DecodedFrame.read(live.file, path: live.path, $0, allowsHoles: false)
+            }
         }
     }
 

@@ -61,7 +61,12 @@ struct Inspect: AsyncParsableCommand {
 
     func run() async throws {
         try await Exit.mapping {
-            if events { try await list() } else { try summarise() }
+            guard events else { return try summarise() }
+            guard follow else { return try await list() }
+            let listing = Task { try await list() }
+            do {
+                try await Interruption.result(of: listing).get()
+            } catch is CancellationError {}
         }
     }
 
@@ -79,44 +84,37 @@ struct Inspect: AsyncParsableCommand {
             wanted = Set(outbox.entries().map(\.position))
         }
         let target = id.flatMap(UUID.init(uuidString:))?.integer
+        let first = Position(max(1, from ?? 1))
         var writer = RowWriter(follow ? .ndjson : output.format)
-        var next = Position(max(1, from ?? 1))
+        defer { writer.finish() }
+        var last = first.advanced(by: -1)
         var count = 0
-        while true {
-            let outcome: LogReader.Outcome
-            do {
-                outcome = try read(reader, &next, &count, target, wanted, &writer)
-            } catch {
-                writer.finish()
-                throw error
-            }
-            if !follow, let tail = outcome.tornTail { Message.note(Self.words(tail)) }
-            let isDone =
-                limit.map { count >= $0 } ?? false || to.map { next.rawValue > $0 } ?? false
-            guard follow, !isDone else { break }
+        var isOver = limit == 0 || to.map { $0 < first.rawValue } ?? false
+        func take(_ prefix: LinePrefix, _ line: RawSpan) throws -> Bool {
+            last = prefix.position
+            if let to, last.rawValue >= to { isOver = true }
+            if let to, last.rawValue > to { return false }
+            if let target, prefix.id != target { return !isOver }
+            if let wanted, !wanted.contains(prefix.position) { return !isOver }
+            let event = try LogReader.event(line, OfflineModel.catalogue, directory: directory)
+            if let type, event.type != type { return !isOver }
+            if let subject, event.subject != subject { return !isOver }
+            writer.write(row(event, line))
+            count += 1
+            if count == limit { isOver = true }
+            return !isOver
+        }
+        // Also where nothing is wanted: a log that is not there is told.
+        let outcome = try reader.forEachLine(from: first) { try !isOver && take($0, $1) }
+        guard follow else {
+            if let tail = outcome.tornTail { Message.note(Self.words(tail)) }
+            return
+        }
+        var cursor = LogCursor(directory, after: last)
+        while !isOver {
             Stdout.flush()
             try await Task.sleep(for: Self.followPause)
-        }
-        writer.finish()
-    }
-
-    /// Writes the wanted events from a position on.
-    private func read(
-        _ reader: LogReader, _ next: inout Position, _ count: inout Int, _ target: UInt128?,
-        _ wanted: Set<Position>?, _ writer: inout RowWriter
-    ) throws -> LogReader.Outcome {
-        try reader.forEachLine(from: next) { prefix, line in
-            if let to, prefix.position.rawValue > to { return false }
-            if let limit, count >= limit { return false }
-            next = prefix.position.next
-            if let target, prefix.id != target { return true }
-            if let wanted, !wanted.contains(prefix.position) { return true }
-            let event = try LogReader.event(line, OfflineModel.catalogue, directory: directory)
-            if let type, event.type != type { return true }
-            if let subject, event.subject != subject { return true }
-            count += 1
-            writer.write(row(event, line))
-            return limit.map { count < $0 } ?? true
+            try cursor.poll(take)
         }
     }
 

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Daybook
-import Dispatch
 import Foundation
 import LogStorage
 import Logging
@@ -72,15 +71,7 @@ struct Replay: AsyncParsableCommand {
                 progress.update($0.applied + $0.duplicate)
             }
         }
-        let signals = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { run.cancel() }
-            source.resume()
-            return source
-        }
-        defer { for source in signals { source.cancel() } }
-        let result = await run.result
+        let result = await Interruption.result(of: run)
         progress.finish()
         try await store.close()
         let report = try result.get()

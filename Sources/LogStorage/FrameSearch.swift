@@ -1,0 +1,69 @@
+// Finding the frame of a position in a segment that has no footer yet: from block to block by their
+// sizes, without decoding them, then by bisection among the frames. Used by LogCursor when it begins
+// in a live segment. Spec/following.md.
+
+import LogFormat
+
+/// The search for a frame in a live segment.
+enum FrameSearch {
+    private static let windowBytes = 256 * 1024
+
+    /// The last frame that begins at or before a position; the first one if there is none.
+    ///
+    /// What cannot be read counts as being behind the position, so that reading meets it in its turn.
+    /// - Complexity: O(bytes of the segment), and O(log frames) blocks to decode.
+    static func frame(
+        of position: Position, in file: any File, from base: Position
+    ) throws(FileError) -> FrameEntry {
+        let first = FrameEntry(offset: SegmentHeader.encodedBytes, first: base)
+        guard position > base else { return first }
+        let offsets = try offsets(of: file)
+        var found = first
+        var low = 1
+        var high = offsets.count
+        while low < high {
+            let middle = (low + high) / 2
+            var scanner = SegmentScanner(
+                file, at: offsets[middle], expecting: base, allowsHoles: true)
+            if case .commit(let commit) = try scanner.next(),
+                commit.positions.lowerBound <= position
+            {
+                found = FrameEntry(
+                    offset: offsets[middle], first: commit.positions.lowerBound)
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        return found
+    }
+
+    /// Where frames begin, as far as one follows the other.
+    private static func offsets(of file: any File) throws(FileError) -> [Int] {
+        var offsets: [Int] = []
+        var window: [UInt8] = []
+        var start = 0
+        var offset = SegmentHeader.encodedBytes
+        // The offset in the window of `count` bytes at a place in the file, nil where it ends.
+        func load(_ at: Int, _ count: Int) throws(FileError) -> Int? {
+            if at < start || at + count > start + window.count {
+                window = try file.read(at: at, count: windowBytes)
+                start = at
+            }
+            return at + count <= start + window.count ? at - start : nil
+        }
+        while let at = try load(offset, FrameHeader.bigCommitBytes),
+            let header = try? FrameHeader(window.span.bytes, at: at)
+        {
+            offsets.append(offset)
+            offset += header.encodedBytes
+            while let at = try load(offset, FrameHeader.endMarkBytes),
+                let block = try? BlockHeader.read(window.span.bytes.integer(at: at))
+            {
+                offset += block.blockBytes
+            }
+            offset += FrameHeader.endMarkBytes
+        }
+        return offsets
+    }
+}

@@ -1,0 +1,239 @@
+// Subscriptions: history and then live, in order and once, at the consumer's pace, and an end.
+// Spec/following.md.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+private func open(_ files: any FileSystem) async throws -> EventStore {
+    let numbers = Mutex(SeededRandom(seed: 2))
+    return try await EventStore.open(
+        at: "/log", catalogue: EventCatalogue([]), views: [],
+        environment: LogEnvironment(
+            fileSystem: files, now: { 1_800_000_000_000 },
+            random: {
+                numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) }
+            }))
+}
+
+private func drafts(_ count: Int, bytes: Int = 10) -> [EventDraft] {
+    (0..<count).map { _ in
+        EventDraft(type: "t", subject: String(repeating: "s", count: bytes))
+    }
+}
+
+extension EventSequence.AsyncIterator {
+    /// The positions of so many events.
+    fileprivate mutating func take(_ count: Int) async throws -> [UInt64] {
+        var positions: [UInt64] = []
+        while positions.count < count, let event = try await next() {
+            positions.append(event.position.rawValue)
+        }
+        return positions
+    }
+}
+
+/// Waits until something holds, for ten seconds at most.
+private func eventually(_ condition: () async -> Bool) async throws {
+    for _ in 1...1_000 {
+        if await condition() { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    throw CancellationError()
+}
+
+@Suite struct SubscriptionTests {
+    @Test(.verifies("FOL-5"))
+    func `a subscription gives history, then what is committed, and goes on by position`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append(drafts(3))
+        try store.log.roll()
+        try await store.append(drafts(2))
+        var events = store.events().makeAsyncIterator()
+        #expect(try await events.take(5) == [1, 2, 3, 4, 5])
+        try await store.append(drafts(2))
+        #expect(try await events.take(1) == [6])
+        var resumed = store.events(after: Position(6)).makeAsyncIterator()
+        async let live = resumed.next()
+        try await store.append(drafts(1))
+        _ = try await live
+        try store.log.roll()
+        try await store.append(drafts(1))
+        #expect(try await events.take(3) == [7, 8, 9])
+        try await store.close()
+        let again = try await open(files)
+        var later = again.events(after: Position(7)).makeAsyncIterator()
+        let next = try #require(try await later.next())
+        #expect(next.position == Position(8) && next.type == "t" && next.isOwn)
+        try await again.close()
+    }
+
+    @Test(.verifies("FOL-5"))
+    func `several subscribers get every event once while appends, rolls and pauses go on`()
+        async throws
+    {
+        try await Property.check("subscriptions", runs: 25) { choices in
+            let files = InMemoryFileSystem()
+            let store = try await open(files)
+            let starts = choices.array(1...3) { UInt64($0.int(in: 0...3)) }
+            try await store.append(drafts(3))
+            let subscribers = starts.map { start in
+                Task {
+                    var seen: [UInt64] = []
+                    for try await event in store.events(after: Position(start)) {
+                        seen.append(event.position.rawValue)
+                        if seen.count.isMultiple(of: 7) { await Task.yield() }
+                    }
+                    return seen
+                }
+            }
+            for _ in 0..<choices.int(in: 0...12) {
+                switch choices.int(in: 0...6) {
+                case 6:
+                    try await store.suspend()
+                    try await store.resume()
+                case 5: try store.log.roll()
+                case 4: try await store.append(drafts(3), durability: .relaxed)
+                case 3: await Task.yield()
+                default: try await store.append(drafts(choices.int(in: 1...40)))
+                }
+            }
+            try await store.close()
+            let last = await store.lastDurable.rawValue
+            for (start, subscriber) in zip(starts, subscribers) {
+                try #require(try await subscriber.value == Array((start + 1)..<(last + 1)))
+            }
+        }
+    }
+
+    @Test(.verifies("FOL-5"))
+    func `a relaxed event is delivered once it is on the disk`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        final class Seen: Sendable { let positions = Mutex<[UInt64]>([]) }
+        let taken = Seen()
+        let subscriber = Task {
+            for try await event in store.events() {
+                taken.positions.withLock { $0.append(event.position.rawValue) }
+            }
+        }
+        try await store.append(drafts(1))
+        try await eventually { taken.positions.withLock { $0 } == [1] }
+        try await store.append(drafts(1), durability: .relaxed)
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(await store.lastDurable == Position(1))
+        #expect(taken.positions.withLock { $0 } == [1])
+        try await store.flush()
+        try await eventually { taken.positions.withLock { $0 } == [1, 2] }
+        try await store.close()
+        try await subscriber.value
+    }
+
+    @Test(.verifies("FOL-6"))
+    func `a slow consumer is served in batches, and reads nothing while it has some`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        for _ in 1...6 { try await store.append(drafts(1_000)) }
+        final class Reads: Sendable { let count = Mutex(0) }
+        let reads = Reads()
+        files.failing { operation, _ in
+            if operation == "read" { reads.count.withLock { $0 += 1 } }
+            return nil
+        }
+        var events = store.events().makeAsyncIterator()
+        #expect(try await events.next()?.position == Position(1))
+        let first = reads.count.withLock { $0 }
+        #expect(try await events.take(300).last == 301)
+        #expect(reads.count.withLock { $0 } == first)
+        #expect(try await events.take(1_100).last == 1_401)
+        let second = reads.count.withLock { $0 }
+        #expect(second > first)
+        // Whoever is behind holds up nobody, and misses nothing.
+        try await store.append(drafts(1))
+        #expect(try await events.take(4_600).last == 6_001)
+        // One event larger than a batch.
+        try await store.append(drafts(1, bytes: 400_000) + drafts(1, bytes: 400_000))
+        #expect(try await events.take(2) == [6_002, 6_003])
+        files.failing(nil)
+        try await store.close()
+        #expect(try await events.next() == nil)
+        #expect(try await events.next() == nil)
+    }
+
+    @Test(.verifies("FOL-6"))
+    func `a subscription ends when the store is closed, with all that was recorded before`()
+        async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        try await store.append(drafts(2))
+        var behind = store.events().makeAsyncIterator()
+        #expect(try await behind.take(1) == [1])
+        let waiting = Task {
+            try await store.events(after: Position(2)).map(\.position).first { _ in true }
+        }
+        try await eventually { await store.subscriberCount == 2 }
+        try await store.append(drafts(1), durability: .relaxed)
+        try await store.close()
+        #expect(try await behind.take(9) == [2, 3])
+        #expect(try await waiting.value == Position(3))
+        var late = store.events(after: Position(1)).makeAsyncIterator()
+        #expect(try await late.take(9) == [2, 3])
+        #expect(await store.subscriberCount == 0)
+    }
+
+    @Test(.verifies("FOL-6"))
+    func `a cancelled subscription ends and leaves nothing behind`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        try await store.append(drafts(1))
+        let subscribers = (1...20).map { _ in
+            Task {
+                var count = 0
+                for try await _ in store.events() { count += 1 }
+                return count
+            }
+        }
+        try await eventually { await store.subscriberCount == 20 }
+        for subscriber in subscribers { subscriber.cancel() }
+        for subscriber in subscribers { #expect(try await subscriber.value <= 1) }
+        // So does one that is let go of.
+        var dropped: EventSequence.AsyncIterator? = store.events().makeAsyncIterator()
+        #expect(try await dropped?.take(1) == [1])
+        dropped = nil
+        try await eventually { await store.subscriberCount == 0 }
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-5"))
+    func `a position behind the log's end is refused, and so is what cannot be read`() async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        for _ in 1...4 { try await store.append(drafts(1)) }
+        var ahead = store.events(after: Position(5)).makeAsyncIterator()
+        let refusal = await #expect(throws: EventError.self) { try await ahead.next() }
+        #expect(refusal?.code == .refused)
+        #expect(try await ahead.next() == nil)
+
+        let path = "/log/00000000000000000001.lz4"
+        let file = try files.open(path, .read)
+        var scanner = SegmentScanner(file, expecting: Position(1), allowsHoles: false)
+        var commits: [ScannedCommit] = []
+        while case .commit(let commit) = try scanner.next() { commits.append(commit) }
+        files.flip(bit: (commits[2].offset + 8) * 8, of: path)
+        var events = store.events().makeAsyncIterator()
+        #expect(try await events.take(2) == [1, 2])
+        let damage = await #expect(throws: LogError.self) { try await events.next() }
+        #expect(damage?.code == .corrupt && damage?.offset == commits[2].offset)
+        #expect(try await events.next() == nil)
+        try await store.close()
+    }
+}

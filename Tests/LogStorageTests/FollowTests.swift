@@ -1,0 +1,299 @@
+// Readers that follow a log: every line once and in order, whatever the writer does in between, and
+// nothing that is not whole yet. Spec/following.md.
+
+import DaybookTestKit
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+/// A log that is written, killed and opened again under the eyes of a follower.
+private struct Followed {
+    let files = InMemoryFileSystem()
+    let follower: Follower
+    private let lines: Lines
+    private let cuts: Cuts
+    private var log: Log?
+    /// The last position whose append returned.
+    private var acknowledged = Position.zero
+    private var removed: Set<Position> = []
+
+    /// The line at each position, as it was written last.
+    private final class Lines: Sendable {
+        let byPosition = Mutex<[Position: [UInt8]]>([:])
+    }
+
+    /// What happens at the next operations, in order.
+    private final class Cuts: Sendable {
+        private let rest: Mutex<[InterleavingFileSystem.Cut?]>
+        init(_ all: [InterleavingFileSystem.Cut?]) { rest = Mutex(all.reversed()) }
+        func next() -> InterleavingFileSystem.Cut? { rest.withLock { $0.popLast() } ?? nil }
+    }
+
+    init(_ cuts: [InterleavingFileSystem.Cut?]) {
+        let lines = Lines()
+        self.lines = lines
+        self.cuts = Cuts(cuts)
+        follower = Follower(TestLog.path, files) { position in
+            lines.byPosition.withLock { $0[position] }
+        }
+    }
+
+    /// Opens the log, again and again where the process is killed on the way.
+    mutating func open() throws -> Log {
+        if let log { return log }
+        while true {
+            let watched = InterleavingFileSystem(files, cut: { [cuts] _ in cuts.next() }) {
+                [follower] in
+                follower.poll()
+                follower.readAnew()
+            }
+            let opened: Log
+            do throws(LogError) {
+                opened = try Log(at: TestLog.path, environment: TestLog.environment(watched))
+            } catch {
+                try #require(error.code == .io)
+                continue
+            }
+            log = opened
+            let next = opened.next
+            try #require(acknowledged < next)
+            try #require(follower.position < next, "a line was seen and taken back")
+            lines.byPosition.withLock { $0 = $0.filter { $0.key < next } }
+            return opened
+        }
+    }
+
+    /// Ends the process.
+    mutating func kill() { log = nil }
+
+    /// Does something that may be cut short by a kill.
+    private mutating func run(_ body: (Log) throws(LogError) -> Void) throws {
+        let log = try open()
+        do throws(LogError) {
+            try body(log)
+        } catch {
+            try #require(error.code == .indeterminate || error.code == .io)
+            kill()
+        }
+    }
+
+    mutating func append(_ paddings: [Int]) throws {
+        let first = try open().next.rawValue
+        let made = paddings.enumerated().map {
+            TestLog.line(first + UInt64($0), padding: $1)
+        }
+        lines.byPosition.withLock { lines in
+            for (index, line) in made.enumerated() {
+                lines[Position(first + UInt64(index))] = line
+            }
+        }
+        var isDone = false
+        try run { (log) throws(LogError) in
+            try log.append(made.flatMap { $0 + [0x0A] })
+            isDone = true
+        }
+        if isDone { acknowledged = Position(first + UInt64(made.count) - 1) }
+    }
+
+    mutating func roll() throws { try run { (log) throws(LogError) in try log.roll() } }
+
+    mutating func close() throws {
+        try run { (log) throws(LogError) in try log.close() }
+        log = nil
+    }
+
+    mutating func compact(_ choices: inout Choices) throws {
+        let sealed = TestLog.segments(files).dropLast()
+        guard !sealed.isEmpty else { return }
+        let name = String(choices.element(of: sealed).split(separator: "/")[1])
+        var drawn = choices
+        removed.formUnion(
+            try CompactedCopy.replace(name, in: files) { _ in drawn.bool() })
+        choices = drawn
+    }
+
+    /// Everything that was acknowledged was delivered.
+    func checkCaughtUp() throws {
+        try follower.check()
+        try #require(follower.position >= acknowledged)
+    }
+
+    /// Everything that is still there was delivered, and a reader that begins now sees the same.
+    func checkAll() throws {
+        try checkCaughtUp()
+        let all = lines.byPosition.withLock { $0 }
+        let there = all.keys.filter { !removed.contains($0) }.sorted()
+        let seen = follower.positions
+        try #require(Set(there).isSubset(of: seen))
+        try #require(Set(seen).isSubset(of: all.keys))
+        try #require(try TestLog.read(files) == there.map { all[$0] })
+        for start in there.indices where start.isMultiple(of: 5) {
+            var rest: [Position] = []
+            var cursor = LogCursor(TestLog.path, after: there[start], fileSystem: files)
+            try cursor.poll { prefix, line in
+                rest.append(prefix.position)
+                return line.array == all[prefix.position]
+            }
+            try #require(rest == Array(there[(start + 1)...]))
+        }
+    }
+}
+
+@Suite struct FollowTests {
+    private static func cuts(_ choices: inout Choices) -> [InterleavingFileSystem.Cut?] {
+        choices.array(0...60) { choices in
+            guard choices.bool() else { return nil }
+            return InterleavingFileSystem.Cut(
+                percent: choices.int(in: 0...100), endsFirst: choices.bool(),
+                kills: choices.bool(oneIn: 8))
+        }
+    }
+
+    @Test(.verifies("FOL-1", "FOL-2", "FOL-3"))
+    func `a follower gets every line once and in order, whatever it looks into the middle of`()
+        throws
+    {
+        try Property.check("following", runs: TestLog.isDebug ? 300 : 10_000) { choices in
+            var log = Followed(Self.cuts(&choices))
+            for _ in 0..<choices.int(in: 1...20) {
+                switch choices.int(in: 0...11) {
+                case 11:
+                    choices.note("kill")
+                    log.kill()
+                case 10:
+                    choices.note("close")
+                    try log.close()
+                case 9:
+                    choices.note("compact")
+                    try log.compact(&choices)
+                case 7, 8:
+                    choices.note("roll")
+                    try log.roll()
+                case 6:
+                    choices.note("resume")
+                    log.follower.resume()
+                case 5:
+                    let count = choices.int(in: 1...4)
+                    choices.note("poll \(count)")
+                    log.follower.poll(linesMax: count)
+                    try log.follower.check()
+                    continue
+                default:
+                    let paddings = choices.array(1...4) { choices in
+                        choices.int(in: 0...choices.element(of: [40, 40, 300, 3_000, 40_000]))
+                    }
+                    choices.note("append \(paddings)")
+                    try log.append(paddings)
+                }
+                guard choices.bool() else { continue }
+                log.follower.poll()
+                try log.checkCaughtUp()
+            }
+            log.follower.poll()
+            // What was whole when the process was killed is the next writer's to judge.
+            _ = try log.open()
+            log.follower.poll()
+            try log.checkAll()
+        }
+    }
+
+    // MARK: At full speed, on real files
+
+    /// A follower that uses a new reader for every look, as somebody who asks now and then does.
+    private static func readAnew(_ directory: String, _ last: inout Position) throws {
+        try LogReader(directory).forEachLine(from: last.next) { prefix, bytes in
+            try #require(prefix.position == last.next)
+            try #require(TestLog.line(prefix.position.rawValue, padding: 150) == bytes.array)
+            last = prefix.position
+            return true
+        }
+    }
+
+    /// Leaves bytes behind the last commit, as a write does that a kill cuts short.
+    private static func tear(_ directory: String) throws {
+        let names = try LogDirectory.segments(of: directory, POSIXFileSystem())
+        let path = directory + "/" + (try #require(names.last))
+        let file = try POSIXFileSystem().open(path, .readWrite)
+        let bytes = try file.read(at: 0, count: try file.size())
+        let end = try #require(bytes.lastIndex { $0 != 0 }) + 1
+        guard end + 100 < bytes.count else { return }
+        try file.write([UInt8](repeating: 0xA5, count: 100), at: end)
+    }
+
+    @Test(.verifies("FOL-1", "FOL-2", "REC-6"))
+    func `readers follow a busy writer through 50 rolls, kills and reopenings`() async throws {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "daybook-follow-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let rolls = 50
+        /// The last position, known once the writer is done.
+        final class End: Sendable { let position = Mutex<Position?>(nil) }
+        let end = End()
+        _ = try Log(at: directory)
+
+        async let rolled = onThread {
+            defer { end.position.withLock { $0 = $0 ?? .zero } }
+            var log: Log? = try Log(at: directory)
+            var last: UInt64 = 0
+            for roll in 1...rolls {
+                for _ in 1...(TestLog.isDebug ? 8 : 200) {
+                    let count = 1 + last % 3
+                    var lines: [UInt8] = []
+                    for _ in 1...count {
+                        last += 1
+                        lines += TestLog.line(last, padding: 150) + [0x0A]
+                    }
+                    try log?.append(lines)
+                }
+                switch roll % 5 {
+                case 1: try log?.close()
+                case 2:
+                    log = nil
+                    try Self.tear(directory)
+                case 3: log = nil
+                default: break
+                }
+                if roll % 5 <= 3 { log = nil }
+                let open = try log ?? Log(at: directory)
+                log = open
+                try #require(open.next.rawValue == last + 1)
+                try open.roll()
+            }
+            try log?.close()
+            end.position.withLock { $0 = Position(last) }
+        }
+        async let followed = onThread {
+            let follower = Follower(directory, POSIXFileSystem()) {
+                TestLog.line($0.rawValue, padding: 150)
+            }
+            var polls = 0
+            while end.position.withLock({ $0 }).map({ follower.position < $0 }) ?? true {
+                follower.poll()
+                try follower.check()
+                polls += 1
+                if polls.isMultiple(of: 97) { follower.resume() }
+            }
+            let last = follower.position.rawValue
+            try #require(follower.positions == (1...last).map { Position($0) })
+        }
+        async let reread = onThread {
+            var last = Position.zero
+            while end.position.withLock({ $0 }).map({ last < $0 }) ?? true {
+                try Self.readAnew(directory, &last)
+            }
+        }
+        _ = try await (rolled, followed, reread)
+        let names = try LogDirectory.segments(of: directory, POSIXFileSystem())
+        #expect(names.count >= rolls)
+    }
+
+    /// Runs something that takes long on a thread of its own.
+    private func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread { continuation.resume(with: Result { try body() }) }.start()
+        }
+    }
+}

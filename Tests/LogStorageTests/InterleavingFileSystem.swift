@@ -1,0 +1,129 @@
+// Lets somebody look in between: before every operation that changes something, and in the middle of
+// every write, of which then only one half is in the file. It can also end there, as a kill would.
+
+import LogStorage
+import Synchronization
+
+/// A file system whose writer is watched while it works.
+final class InterleavingFileSystem: FileSystem {
+    /// What happens at one operation.
+    struct Cut {
+        /// Bytes of a write that come first, in percent.
+        var percent = 50
+        /// Whether the end of the write comes first, as a reader may see it.
+        var endsFirst = false
+        /// Whether the process ends in the middle of the operation.
+        var kills = false
+    }
+
+    private let base: any FileSystem
+    private let look: @Sendable () -> Void
+    private let state = Mutex((operations: 0, isDead: false))
+    private let cut: @Sendable (_ operation: Int) -> Cut?
+
+    /// Wraps a file system.
+    ///
+    /// - Parameters:
+    ///   - cut: whether to look at the operation with this number, and how it is cut in two.
+    ///   - look: must use `base` itself.
+    init(
+        _ base: any FileSystem, cut: @escaping @Sendable (Int) -> Cut?,
+        look: @escaping @Sendable () -> Void
+    ) {
+        self.base = base
+        self.cut = cut
+        self.look = look
+    }
+
+    fileprivate func change<T>(
+        _ path: String, halves: ((Cut, _ first: Bool) throws(FileError) -> Void)? = nil,
+        _ body: () throws(FileError) -> T
+    ) throws(FileError) -> T {
+        let number: Int? = state.withLock { state in
+            guard !state.isDead else { return nil }
+            state.operations += 1
+            return state.operations
+        }
+        guard let number else {
+            throw FileError(.io, operation: "change", path: path, reason: "the process is gone")
+        }
+        guard let cut = cut(number) else { return try body() }
+        look()
+        if let halves {
+            try halves(cut, !cut.endsFirst)
+            look()
+        }
+        if cut.kills {
+            state.withLock { $0.isDead = true }
+            throw FileError(.io, operation: "change", path: path, reason: "the process is gone")
+        }
+        if let halves { try halves(cut, cut.endsFirst) }
+        return try body()
+    }
+
+    func createDirectory(_ path: String) throws(FileError) {
+        try change(path) { () throws(FileError) in try base.createDirectory(path) }
+    }
+    func list(_ path: String) throws(FileError) -> [String] { try base.list(path) }
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        switch mode {
+        case .read, .readWrite: Watched(try base.open(path, mode), path, self)
+        case .createNew, .createIfMissing:
+            try change(path) { () throws(FileError) in
+                Watched(try base.open(path, mode), path, self)
+            }
+        }
+    }
+    func rename(_ path: String, to newPath: String) throws(FileError) {
+        try change(path) { () throws(FileError) in try base.rename(path, to: newPath) }
+    }
+    func removeDirectory(_ path: String) throws(FileError) {
+        try change(path) { () throws(FileError) in try base.removeDirectory(path) }
+    }
+
+    func remove(_ path: String) throws(FileError) {
+        try change(path) { () throws(FileError) in try base.remove(path) }
+    }
+    func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
+
+    private final class Watched: File {
+        private let file: any File
+        private let path: String
+        private let system: InterleavingFileSystem
+
+        init(_ file: any File, _ path: String, _ system: InterleavingFileSystem) {
+            self.file = file
+            self.path = path
+            self.system = system
+        }
+
+        func size() throws(FileError) -> Int { try file.size() }
+        func identity() throws(FileError) -> UInt64 { try file.identity() }
+        func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
+            try file.read(at: offset, count: count)
+        }
+        func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+            let half = { (cut: Cut, first: Bool) throws(FileError) in
+                let middle = bytes.count * cut.percent / 100
+                if first {
+                    try self.file.write(Array(bytes[..<middle]), at: offset)
+                } else {
+                    try self.file.write(Array(bytes[middle...]), at: offset + middle)
+                }
+            }
+            try system.change(path, halves: half) { () throws(FileError) in
+                try file.write(bytes, at: offset)
+            }
+        }
+        func allocate(size: Int) throws(FileError) {
+            try system.change(path) { () throws(FileError) in try file.allocate(size: size) }
+        }
+        func truncate(to size: Int) throws(FileError) {
+            try system.change(path) { () throws(FileError) in try file.truncate(to: size) }
+        }
+        func sync() throws(FileError) {
+            try system.change(path) { () throws(FileError) in try file.sync() }
+        }
+        func lock() throws(FileError) -> Bool { try file.lock() }
+    }
+}
