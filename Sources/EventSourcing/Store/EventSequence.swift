@@ -70,12 +70,8 @@ public struct EventSequence: AsyncSequence, Sendable {
                 }
                 while batch.isEmpty, !isOver, !Task.isCancelled {
                     try await fill()
-                    guard batch.isEmpty, await signals?.next(isolation: actor) == nil else {
-                        continue
-                    }
-                    // Closed: what was recorded last may have come after the look.
-                    isOver = true
-                    try await fill()
+                    // Closed only after the signal of the last commit.
+                    if batch.isEmpty, await signals?.next(isolation: actor) == nil { isOver = true }
                 }
             } catch {
                 isOver = true
