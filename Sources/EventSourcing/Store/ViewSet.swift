@@ -9,7 +9,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var name: String { get }
     var version: UInt32 { get }
     var through: Position { get }
-    func fold(_ event: Event)
+    func fold(_ events: ArraySlice<Event>)
     func restore(_ state: StoredState) -> Bool
     func capture() -> ViewCapture
     var projection: any Projection { get }
@@ -25,24 +25,26 @@ struct ViewCapture: Sendable {
 }
 
 private final class ViewBox<View: Projection>: AnyViewBox {
-    private struct Present {
+    struct Present {
         var view = View()
+        /// The last position folded.
         var through = Position.zero
     }
 
     private let state = Mutex(Present())
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
-    var snapshot: View { state.withLock { $0.view } }
-    var projection: any Projection { snapshot }
+    var present: Present { state.withLock { $0 } }
+    var projection: any Projection { present.view }
     var through: Position { state.withLock { $0.through } }
 
-    func fold(_ event: Event) {
+    func fold(_ events: ArraySlice<Event>) {
         state.withLock { state in
             // After a checkpoint the views may stand at different positions.
-            guard event.position > state.through else { return }
-            state.view.fold(event)
-            state.through = event.position
+            for event in events where event.position > state.through {
+                state.view.fold(event)
+                state.through = event.position
+            }
         }
     }
 
@@ -55,9 +57,9 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     }
 
     func capture() -> ViewCapture {
-        let (view, through) = state.withLock { ($0.view, $0.through) }
-        return ViewCapture(name: name, version: version, position: through) {
-            try view.encodedState()
+        let present = present
+        return ViewCapture(name: name, version: version, position: present.through) {
+            try present.view.encodedState()
         }
     }
 }
@@ -101,8 +103,11 @@ struct ViewSet: Sendable {
     }
 
     /// Takes in an event, in each view that has not folded it yet.
-    func fold(_ event: Event) {
-        for box in boxes.values { box.fold(event) }
+    func fold(_ event: Event) { fold([event]) }
+
+    /// Takes in events together: nobody sees a view that has only some of them.
+    func fold(_ events: ArraySlice<Event>) {
+        for box in boxes.values { box.fold(events) }
     }
 
     /// The states of this moment, by name.
@@ -113,10 +118,16 @@ struct ViewSet: Sendable {
     /// The states of this moment.
     var projections: [any Projection] { boxes.values.map(\.projection) }
 
-    func snapshot<View: Projection>(_ view: View.Type) -> View {
+    func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
+
+    /// The state of this moment, with the last position that is in it.
+    func present<View: Projection>(
+        _ view: View.Type
+    ) -> (view: View, through: Position) {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {
             preconditionFailure("the view \(View.name) was not given to EventStore.open")
         }
-        return box.snapshot
+        let present = box.present
+        return (present.view, present.through)
     }
 }
