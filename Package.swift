@@ -99,10 +99,15 @@ let package = Package(
         .testTarget(
             name: "OfflineModelTests",
             dependencies: ["OfflineModel", "Daybook", "DaybookTestKit", "TestSupport"],
+            exclude: ["Corpus"],
             swiftSettings: strict),
         .testTarget(
             name: "ReplayTests",
             dependencies: ["Replay", "OfflineModel", "DaybookTestKit", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DaybookTests",
+            dependencies: ["Daybook", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",

@@ -37,6 +37,7 @@ public struct OfflineStore: Sendable {
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
     ///   - account: whose store it is. A log belongs to one account for ever.
     ///   - rules: the rules of the app's own event types.
+    ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
     ///   - environment: file system, clock and randomness; tests bring their own.
     ///   - progress: called now and then with the number of events folded so far and their total,
@@ -46,15 +47,68 @@ public struct OfflineStore: Sendable {
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
         at url: URL, account: String? = nil, rules: [EventRule] = [],
+        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        environment: LogEnvironment = LogEnvironment(),
+        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
+    ) async throws -> OfflineStore {
+        OfflineStore(
+            events: try await EventStore.open(
+                at: url.path, account: account,
+                catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
+                views: builtInViews + views, environment: environment, progress: progress))
+    }
+
+    private static var builtInViews: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
+
+    /// Opens the store that all accounts of a device share, or creates it there: for what belongs
+    /// to the device and not to a user, such as its settings and caches of content that is the same
+    /// for everybody. It survives logout and erasure of an account's store.
+    ///
+    /// Types that are shipped to the server are refused there (`EventError`, `refused`): nobody
+    /// could say for which account they are sent.
+    ///
+    /// - Parameters: as `open`.
+    /// - Throws: as `open`; `wrongAccount` for the log of an account.
+    public static func openShared(
+        at url: URL, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
-        let builtIn: [any Projection.Type] = OfflineModel.views + [Outbox.self]
-        return OfflineStore(
+        OfflineStore(
             events: try await EventStore.open(
-                at: url.path, account: account,
-                catalogue: OfflineModel.catalogue.adding(rules), views: builtIn + views,
+                at: url.path, isShared: true,
+                catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters)
+                    .withoutShipping,
+                views: builtInViews + views, keepingUnknownStates: false,
                 environment: environment, progress: progress))
+    }
+
+    /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
+    /// and is gone with the last reference to it.
+    ///
+    /// ```swift
+    /// let store = try await OfflineStore.inMemory(clock: { Date(timeIntervalSince1970: 0) })
+    /// ```
+    ///
+    /// Where a test opens one log twice, it makes an `InMemoryFileSystem` and hands it to
+    /// `open(at:environment:)`; where it cuts the power, `DaybookTestKit` has file systems for it.
+    ///
+    /// - Parameters:
+    ///   - account: whose store it is.
+    ///   - rules: the rules of the app's own event types.
+    ///   - upcasters: the ways from the app's older event types to those that have replaced them.
+    ///   - views: the app's own views, beside the built-in ones.
+    ///   - clock: what time it is.
+    /// - Throws: `LogError` (`tooLarge`) for an account name that is too long.
+    public static func inMemory(
+        account: String? = nil, rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        views: [any Projection.Type] = [], clock: @escaping @Sendable () -> Date = { Date() }
+    ) async throws -> OfflineStore {
+        try await open(
+            at: URL(filePath: "/log"), account: account, rules: rules, upcasters: upcasters,
+            views: views,
+            environment: LogEnvironment(
+                fileSystem: InMemoryFileSystem(), now: { Timestamp(clock()).milliseconds }))
     }
 
     /// The state of a view. It includes every append that has returned. O(1).
@@ -80,6 +134,7 @@ public struct OfflineStore: Sendable {
     ///
     /// - Parameters:
     ///   - endpoint: where batches are posted: the server's `…/v1/events`.
+    ///   - credentials: where the token comes from that says for which account they are.
     ///   - deadline: when to stop at the latest; nil stops when nothing more can be sent now.
     /// - Returns: what was shipped and what is left.
     /// - Throws: `LogError`. Failures of the network are no errors; they are in the report.
@@ -105,8 +160,29 @@ public struct OfflineStore: Sendable {
     /// Takes the lock again after `suspend()`. See `EventStore.resume()`.
     public func resume() async throws { try await events.resume() }
 
-    /// Writes what waits and closes the log. The store cannot be used any more.
+    /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
+    /// any more: recording, reading of events and shipping throw `LogError` (`closed`), and
+    /// sequences of changes end. Views keep the state that they had. The folder can be opened again.
     ///
     /// - Throws: `LogError` where something that waited could not be written.
     public func close() async throws { try await events.close() }
+
+    /// Deletes the log with everything in its folder, for good, and closes the store: what an app
+    /// does when a user leaves the device. On return it is gone, power cuts included; the empty
+    /// folder stays. If the process ends before, the next opening of the folder deletes the rest
+    /// and begins a new log.
+    ///
+    /// Files that are in the folder are deleted whoever put them there; symbolic links are removed
+    /// and not followed.
+    ///
+    /// - Parameter discardingUnsynced: whether to go on if the outbox is not empty.
+    /// - Throws: `UnsyncedError` with the number of events that no server has, if it is not told to
+    ///   discard them; the store stays open. `LogError`: with the store open, nothing was deleted;
+    ///   with the store closed, the next opening deletes the rest.
+    public func erase(discardingUnsynced: Bool = false) async throws {
+        try await events.erase { state in
+            let count = state.view(Outbox.self).count
+            guard count == 0 || discardingUnsynced else { throw UnsyncedError(count: count) }
+        }
+    }
 }

@@ -104,13 +104,15 @@ public struct Event: Hashable, Sendable {
     public let sequence: UInt64
     /// Its place in this log.
     public let position: Position
-    /// What was recorded; lane and time are always set.
-    public let content: EventDraft
+    /// What was recorded; lane and time are always set. In an event that a view or a subscription
+    /// gets, type and data are those of the newest type that the catalogue knows a way to.
+    public private(set) var content: EventDraft
     /// Whether this log made it.
     public let isOwn: Bool
-    /// The name of the action if the event's type is shipped to the server.
+    /// The name of the action if the event is shipped to the server: as the rule of the recorded
+    /// type says, or that of the type which has replaced it.
     public let action: String?
-    /// Whether the catalogue has a rule for the event's type.
+    /// Whether the catalogue has such a rule.
     public let isKnownType: Bool
     /// Bytes of the event's line, newline not included.
     public let lineBytes: Int
@@ -123,10 +125,17 @@ public struct Event: Hashable, Sendable {
         position = prefix.position
         isOwn = prefix.isOwn
         self.content = content
-        let rule = catalogue[content.type]
+        let rule = catalogue.rule(ofStored: content.type)
         action = rule?.action
         isKnownType = rule != nil
         self.lineBytes = lineBytes
+    }
+
+    /// The same event with another content.
+    func with(_ content: EventDraft) -> Event {
+        var event = self
+        event.content = content
+        return event
     }
 
     /// The event's identity.

@@ -1,64 +1,145 @@
 // What is known of event types: which are shipped, which lane they take, which rules their data
-// obey. OfflineModel fills it; an app adds its own types.
+// obey, which have been replaced. OfflineModel fills it; an app adds its own types. Spec/events.md.
 
-/// The rule of one event type.
-public struct EventRule: Sendable {
-    /// The type.
-    public let type: String
-    /// The name of the action if the type is shipped to the server; nil keeps it on the device.
-    public let action: String?
-    /// Checks a draft, fills in its subject and lane.
-    package let normalise: @Sendable (inout EventDraft) throws(EventError) -> Void
-
-    /// Creates a rule.
-    ///
-    /// - Parameter normalise: throws `EventError` (`invalidData`) for data that break the rules of
-    ///   the type; sets the draft's subject and lane where they follow from the data.
-    public init(
-        type: String, action: String?,
-        normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
-    ) {
-        self.type = type
-        self.action = action
-        self.normalise = normalise
-    }
-}
+import LogFormat
 
 /// The known event types.
 public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
+    private var upcasters: [String: Upcaster] = [:]
+    private var refusesShipped = false
 
     /// Bytes of a line of a shipped type.
     package static let shippedBytesMax = 256 * 1024
 
     /// Creates a catalogue. Of two rules for one type the later counts.
-    public init(_ rules: [EventRule] = []) {
-        for rule in rules { self.rules[rule.type] = rule }
+    ///
+    /// - Parameters:
+    ///   - rules: one for each known type.
+    ///   - upcasters: at most one from each type, and no way round in a circle: anything else is a
+    ///     mistake in the program and stops it.
+    public init(_ rules: [EventRule] = [], upcasters: [Upcaster] = []) {
+        add(rules, upcasters)
     }
 
     /// This catalogue and more.
-    public func adding(_ more: [EventRule]) -> EventCatalogue {
+    ///
+    /// - Parameters:
+    ///   - rules: of more types, or other rules of known ones.
+    ///   - upcasters: as in `init`, together with those that are there.
+    public func adding(_ rules: [EventRule], upcasters: [Upcaster] = []) -> EventCatalogue {
         var result = self
-        for rule in more { result.rules[rule.type] = rule }
+        result.add(rules, upcasters)
         return result
     }
+
+    private mutating func add(_ rules: [EventRule], _ upcasters: [Upcaster]) {
+        for rule in rules { self.rules[rule.type] = rule }
+        for upcaster in upcasters {
+            let type = upcaster.oldType
+            precondition(
+                self.upcasters[type] == nil, "two upcasters lead from the event type \(type)")
+            precondition(
+                newestType(of: upcaster.newType) != type,
+                "upcasters lead from the event type \(type) back to it")
+            self.upcasters[type] = upcaster
+        }
+    }
+
+    /// This catalogue for a log that all accounts share: shipped types are refused there, since
+    /// nobody could say for which account they are sent.
+    package var withoutShipping: EventCatalogue {
+        var result = self
+        result.refusesShipped = true
+        return result
+    }
+
+    /// Whether events of any type are shipped to a server.
+    package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
 
     /// The rule of a type, if it is known.
     public subscript(type: String) -> EventRule? { rules[type] }
 
+    /// The types that have a rule, sorted.
+    public var types: [String] { rules.keys.sorted() }
+
+    // MARK: Recording
+
     /// Checks a draft against the rule of its type and fills in subject and lane. A type without a
     /// rule takes its subject as lane.
     ///
-    /// - Throws: `EventError` (`badAttribute`, `invalidData`).
+    /// - Throws: `EventError` (`badAttribute`, `invalidData`; `refused` for a shipped type in a
+    ///   shared log).
     package func normalise(_ draft: inout EventDraft) throws(EventError) {
         guard !draft.type.isEmpty else { throw EventError(.badAttribute, "type is empty") }
-        if let rule = rules[draft.type] {
-            try rule.normalise(&draft)
+        guard let rule = rules[draft.type] else { return }
+        guard rule.action == nil || !refusesShipped else {
+            throw EventError(
+                .refused,
+                "\(draft.type) is shipped to the server for an account, and this log is shared by "
+                    + "all of them. Record it in the account's own log")
         }
+        try rule.normalise(&draft)
     }
 
     /// The lane of a draft that has been normalised.
     package func lane(of draft: EventDraft) -> String {
         draft.lane ?? draft.subject ?? draft.type
+    }
+
+    // MARK: Replaced types
+
+    /// The type that events of a type are read as: where its upcasters lead, or itself.
+    public func newestType(of type: String) -> String {
+        var newest = type
+        while let upcaster = upcasters[newest] { newest = upcaster.newType }
+        return newest
+    }
+
+    /// The rule that says what becomes of stored events of a type: its own, or that of the type
+    /// that has replaced it.
+    func rule(ofStored type: String) -> EventRule? { rules[type] ?? rules[newestType(of: type)] }
+
+    /// An event in its newest form, as views and subscriptions get it: type and data are converted,
+    /// everything else stays. An event of a type that no upcaster leads from is returned as it is.
+    ///
+    /// - Throws: what an upcaster throws; `EventError` (`invalidData`) where there are no JSON data
+    ///   to convert or none came out.
+    public func upcast(_ event: Event) throws -> Event {
+        guard upcasters[event.type] != nil else { return event }
+        var content = event.content
+        while let upcaster = upcasters[content.type] {
+            guard let json = content.json else {
+                throw EventError(.invalidData, "\(content.type) has no JSON data to convert")
+            }
+            let converted = try upcaster.convert(json)
+            do throws(JSONError) {
+                var scanner = JSONScanner()
+                try scanner.value(converted.span.bytes)
+                try scanner.expectEnd(converted.span.bytes)
+            } catch {
+                throw EventError(
+                    .invalidData,
+                    "the upcaster from \(content.type) does not give JSON: \(error.detail)")
+            }
+            content.type = upcaster.newType
+            content.data = .json(converted)
+        }
+        return event.with(content)
+    }
+
+    /// Which types are replaced, and for views that depend on rules also which types are known and
+    /// shipped. A stored state that was folded under another value is folded anew.
+    func fingerprint(includingRules: Bool) -> UInt64 {
+        var lines = upcasters.values.map { EntityID("from \($0.oldType) to \($0.newType)\n") }
+            .sorted()
+        if includingRules {
+            lines += rules.values.map { EntityID("rule \($0.type) action \($0.action ?? "")\n") }
+                .sorted()
+        }
+        guard !lines.isEmpty else { return 0 }
+        var hash = XXH64()
+        hash.update(Array(lines.map(\.string).joined().utf8).span.bytes)
+        return hash.value()
     }
 }

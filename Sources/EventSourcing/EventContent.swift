@@ -1,4 +1,5 @@
-// When two events with one id are the same event. Spec/line.md, LINE-6.
+// When two events with one id are the same event, also if all that is left of one are hashes.
+// Spec/line.md, LINE-6, and Spec/compaction.md, CMP-26.
 
 import LogFormat
 
@@ -40,5 +41,41 @@ extension EventDraft {
 
     private static func isSame(_ a: String?, _ b: String?) -> Bool {
         a.map(EntityID.init) == b.map(EntityID.init)
+    }
+
+    /// What is remembered of this event's content when compaction takes it out.
+    ///
+    /// - Throws: `JSONError` for data or an extension that are not JSON.
+    package func contentHashes() throws(JSONError) -> ContentHashes {
+        ContentHashes(
+            withoutTime: try hash(withTime: false), withTime: try hash(withTime: true))
+    }
+
+    /// Whether an event with this id and these hashes is this newcomer, as far as 32 bits can tell.
+    ///
+    /// The newcomer is normalised, and leaves its lane out of account.
+    package func isContent(of hashes: ContentHashes) -> Bool {
+        guard let own = try? contentHashes() else { return false }
+        return time == nil
+            ? own.withoutTime == hashes.withoutTime : own.withTime == hashes.withTime
+    }
+
+    private func hash(withTime: Bool) throws(JSONError) -> UInt32 {
+        var writer = JSONObjectWriter()
+        writer.add("type", type)
+        if let subject { writer.add("subject", subject) }
+        if withTime, let time { writer.add("time", time.description) }
+        for attribute in extensions { writer.add(attribute.name, raw: attribute.json) }
+        if let dataContentType { writer.add("datacontenttype", dataContentType) }
+        switch data {
+        case .none: break
+        case .json(let json): writer.add("data", raw: json)
+        case .base64(let json): writer.add("data_base64", raw: json)
+        }
+        let object = writer.finished()
+        let canonical = try JSONCanonical.text(object.span.bytes)
+        var digest = XXH64()
+        digest.update(canonical.span.bytes)
+        return UInt32(truncatingIfNeeded: digest.value())
     }
 }

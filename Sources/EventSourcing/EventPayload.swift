@@ -50,32 +50,3 @@ extension EventDraft {
             time: time, extensions: extensions, data: .json(try payload.json()))
     }
 }
-
-extension EventRule {
-    /// The rule of a type whose data a payload type reads and checks: subject and lane follow from
-    /// the data.
-    package static func of<P: EventPayload>(_ payload: P.Type, action: String?) -> EventRule {
-        EventRule(type: P.type, action: action) { (draft) throws(EventError) in
-            guard let json = draft.json else {
-                throw EventError(.invalidData, "\(P.type) has no data")
-            }
-            let payload: P
-            do {
-                payload = try P(json: json)
-            } catch let error as EventError {
-                throw EventError(error.code, "\(P.type): \(error.detail)")
-            } catch {
-                throw EventError(.invalidData, "\(P.type): \(error)")
-            }
-            guard
-                draft.subject == nil
-                    || draft.subject.map(EntityID.init) == payload.subject.map(EntityID.init)
-            else {
-                throw EventError(
-                    .invalidData, "\(P.type): the subject is not the entity that the data name")
-            }
-            draft.subject = payload.subject
-            draft.lane = payload.lane
-        }
-    }
-}

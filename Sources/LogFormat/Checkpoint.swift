@@ -8,13 +8,18 @@ package struct StoredState: Equatable, Sendable {
     package var name: String
     /// The version of the fold that made it.
     package var version: UInt32
+    /// Fingerprint of the event types under which it was made.
+    package var types: UInt64
     /// The last position folded into it.
     package var position: Position
     package var bytes: [UInt8]
 
-    package init(name: String, version: UInt32, position: Position, bytes: [UInt8]) {
+    package init(
+        name: String, version: UInt32, types: UInt64 = 0, position: Position, bytes: [UInt8]
+    ) {
         self.name = name
         self.version = version
+        self.types = types
         self.position = position
         self.bytes = bytes
     }
@@ -116,6 +121,7 @@ package struct Checkpoint: Equatable, Sendable {
             body.append(littleEndian: UInt16(state.name.utf8.count))
             body += Array(state.name.utf8)
             body.append(littleEndian: state.version)
+            body.append(littleEndian: state.types)
             body.append(littleEndian: state.position.rawValue)
             body.append(littleEndian: UInt64(state.bytes.count))
             body.append(littleEndian: state.hash)
@@ -241,6 +247,7 @@ package struct Checkpoint: Equatable, Sendable {
                 throw FormatError(.malformed, "a view's name is not UTF-8")
             }
             let version = try reader.uint32()
+            let types = try reader.uint64()
             let position = Position(try reader.uint64())
             let length = try reader.uint64()
             let hash = try reader.uint64()
@@ -248,7 +255,7 @@ package struct Checkpoint: Equatable, Sendable {
                 throw FormatError(.malformed, "a state has impossible sizes")
             }
             let state = StoredState(
-                name: name, version: version, position: position,
+                name: name, version: version, types: types, position: position,
                 bytes: try reader.bytes(Int(length)))
             guard state.hash == hash else {
                 throw FormatError(.checksum, "the hash of the state \(name) does not match")

@@ -24,8 +24,8 @@ package struct SegmentFooter: Equatable, Sendable {
     package var times: ClosedRange<Int64>?
     /// Bytes of all lines, newlines included.
     package var plaintextBytes: UInt64
-    /// Whether compaction took lines out, so that positions may have holes.
-    package var isCompacted: Bool
+    /// What compaction says, if it took lines out, so that positions may have holes.
+    package var compaction: Compaction?
     /// Every frame, in order.
     package var frames: [FrameEntry]
     /// The encoded id index.
@@ -33,14 +33,31 @@ package struct SegmentFooter: Equatable, Sendable {
     /// XXH64 of the file before the footer.
     package var digest: UInt64
 
+    /// What the footer of a compacted segment says besides.
+    package struct Compaction: Equatable, Sendable {
+        /// States before this position cannot be rebuilt.
+        package var through: Position
+        /// Bytes of the lists of removed ids, which end where the footer begins.
+        package var removedIDBytes: Int
+
+        package init(through: Position, removedIDBytes: Int) {
+            self.through = through
+            self.removedIDBytes = removedIDBytes
+        }
+    }
+
+    /// Whether compaction took lines out.
+    package var isCompacted: Bool { compaction != nil }
+
     private static let compactedFlag: UInt32 = 1
     private static let fixedBytes = 80
+    private static let compactionBytes = 16
     /// Digest, length and checksum.
     private static let tailBytes = 16
 
     package init(
         coveredThrough: Position, lines: ClosedRange<Position>?, eventCount: UInt64,
-        times: ClosedRange<Int64>?, plaintextBytes: UInt64, isCompacted: Bool,
+        times: ClosedRange<Int64>?, plaintextBytes: UInt64, compaction: Compaction? = nil,
         frames: [FrameEntry], idIndex: [UInt8], digest: UInt64
     ) {
         self.coveredThrough = coveredThrough
@@ -48,7 +65,7 @@ package struct SegmentFooter: Equatable, Sendable {
         self.eventCount = eventCount
         self.times = times
         self.plaintextBytes = plaintextBytes
-        self.isCompacted = isCompacted
+        self.compaction = compaction
         self.frames = frames
         self.idIndex = idIndex
         self.digest = digest
@@ -63,7 +80,9 @@ package struct SegmentFooter: Equatable, Sendable {
             sparse.append(varint: frame.first.rawValue - previous.first.rawValue)
             previous = frame
         }
-        let content = Self.fixedBytes + sparse.count + idIndex.count + Self.tailBytes
+        let content =
+            Self.fixedBytes + sparse.count + idIndex.count
+            + (isCompacted ? Self.compactionBytes : 0) + Self.tailBytes
         var bytes: [UInt8] = []
         bytes.reserveCapacity(content + SkippableFrame.prefixBytes)
         SkippableFrame.footer.appendPrefix(contentBytes: content, to: &bytes)
@@ -81,6 +100,10 @@ package struct SegmentFooter: Equatable, Sendable {
         bytes.append(littleEndian: UInt64(0))
         bytes.append(contentsOf: sparse)
         bytes.append(contentsOf: idIndex)
+        if let compaction {
+            bytes.append(littleEndian: compaction.through.rawValue)
+            bytes.append(littleEndian: UInt64(compaction.removedIDBytes))
+        }
         bytes.append(littleEndian: digest)
         bytes.append(littleEndian: UInt32(content + SkippableFrame.prefixBytes))
         bytes.append(littleEndian: XXH32.hash(bytes.span.bytes))
@@ -113,7 +136,9 @@ package struct SegmentFooter: Equatable, Sendable {
         else { throw FormatError(.malformed, "the footer's frame has a wrong size") }
         let sparseBytes = Int(bytes.integer(at: 72, as: UInt32.self))
         let idBytes = Int(bytes.integer(at: 76, as: UInt32.self))
-        guard least + sparseBytes + idBytes == bytes.byteCount else {
+        let isCompacted = bytes.integer(at: 64, as: UInt32.self) & Self.compactedFlag != 0
+        let compactionBytes = isCompacted ? Self.compactionBytes : 0
+        guard least + sparseBytes + idBytes + compactionBytes == bytes.byteCount else {
             throw FormatError(.malformed, "the footer's parts do not fill it")
         }
         coveredThrough = Position(bytes.integer(at: 8))
@@ -123,7 +148,6 @@ package struct SegmentFooter: Equatable, Sendable {
         let oldest: Int64 = bytes.integer(at: 40)
         let newest: Int64 = bytes.integer(at: 48)
         plaintextBytes = bytes.integer(at: 56)
-        isCompacted = bytes.integer(at: 64, as: UInt32.self) & Self.compactedFlag != 0
         let frameCount = Int(bytes.integer(at: 68, as: UInt32.self))
         guard frameCount <= sparseBytes, oldest <= newest, first <= last, last <= coveredThrough,
             (eventCount == 0) == (last == .zero), coveredThrough.rawValue < UInt64.max
@@ -149,7 +173,20 @@ package struct SegmentFooter: Equatable, Sendable {
         }
         self.frames = frames
         idIndex = bytes.extracting(sparseEnd..<sparseEnd + idBytes).array
-        digest = bytes.integer(at: sparseEnd + idBytes)
+        compaction =
+            isCompacted ? try Self.compaction(bytes, at: sparseEnd + idBytes) : nil
+        digest = bytes.integer(at: bytes.byteCount - Self.tailBytes)
+    }
+
+    private static func compaction(
+        _ bytes: RawSpan, at offset: Int
+    ) throws(FormatError) -> Compaction {
+        let through: UInt64 = bytes.integer(at: offset)
+        let removedIDBytes: UInt64 = bytes.integer(at: offset + 8)
+        guard through < UInt64.max, removedIDBytes <= UInt64(FormatLimit.segmentBytesMax) else {
+            throw FormatError(.malformed, "the footer has impossible values")
+        }
+        return Compaction(through: Position(through), removedIDBytes: Int(removedIDBytes))
     }
 }
 

@@ -2,7 +2,7 @@
 // (https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which the stock tool steps over.
 // Spec/segment.md.
 
-/// The four skippable frames of a segment: eight bytes of magic and size, then the content.
+/// The skippable frames of a segment: eight bytes of magic and size, then the content.
 package enum SkippableFrame: UInt32, CaseIterable, Sendable {
     /// At the very start of the file: who wrote it and where it begins.
     case header = 0x184D_2A50
@@ -12,6 +12,8 @@ package enum SkippableFrame: UInt32, CaseIterable, Sendable {
     case footer = 0x184D_2A52
     /// At the end of a segment whose log was closed in order.
     case closeMark = 0x184D_2A53
+    /// Between the last frame and the footer of a compacted segment: ids that were taken out.
+    case removedIDs = 0x184D_2A54
 
     /// Bytes of magic and size.
     package static let prefixBytes = 8

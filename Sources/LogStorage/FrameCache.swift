@@ -38,6 +38,12 @@ package struct DecodedFrame: Sendable {
                 if case .damage(let damage) = step, frame.lines.isEmpty || damage.offset == end {
                     throw LogError(damage.error, path: path, offset: damage.offset)
                 }
+                guard frame.lines.first?.prefix.position == entry.first else {
+                    throw LogError(
+                        .corrupt, path: path, offset: entry.offset,
+                        positions: entry.first...entry.first,
+                        "the frame that should begin here does not")
+                }
                 return frame
             }
             end = commit.end

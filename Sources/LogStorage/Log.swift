@@ -22,11 +22,13 @@ public final class Log: Sendable {
     /// What opening found and mended.
     public let recovery: RecoveryReport
 
-    private let environment: LogEnvironment
-    private let state: Mutex<State>
+    let environment: LogEnvironment
+    let state: Mutex<State>
     private let checkpoint: Mutex<Checkpoint?>
+    /// Whether a segment is being compacted; there is one file for that.
+    let isCompacting = Mutex(false)
 
-    private struct State: ~Copyable {
+    struct State: ~Copyable {
         var lock: WriterLock?
         /// Under which name this log writes; stays known when the lock is released.
         var incarnation: UInt128
@@ -35,6 +37,8 @@ public final class Log: Sendable {
         var live: SegmentWriter?
         var contents: SegmentContents
         var cache = FrameCache()
+        /// The lists of removed ids that were read, by their segment's first position.
+        var removedIDs: [Position: [RemovedIDsInFile]] = [:]
         var failure: LogError?
         var isSuspended = false
         /// Whether room is kept aside, and whether it is there.
@@ -50,13 +54,14 @@ public final class Log: Sendable {
     ///   - directory: the folder; created (0700) if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
     ///   - create: whether a missing or empty folder becomes a new log.
+    ///   - isShared: whether the log must belong to no account.
     ///   - environment: file system, clock and randomness.
     /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `wrongAccount`, `newerVersion`,
     ///   `unknownFeature`, `readOnly`, `diskFull`, `io`, and `corrupt` where synced bytes are
     ///   damaged or missing, in which case nothing was changed.
     /// - Complexity: O(size of the last segment + number of segments).
     public init(
-        at directory: String, account: String? = nil, create: Bool = true,
+        at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
         environment: LogEnvironment = LogEnvironment()
     ) throws(LogError) {
         if let account, account.utf8.count > FormatLimit.accountBytesMax {
@@ -65,7 +70,7 @@ public final class Log: Sendable {
                 "an account name has at most \(FormatLimit.accountBytesMax) bytes")
         }
         var opening = try LogOpening.open(
-            directory, account: account, create: create, environment)
+            directory, account: account, isShared: isShared, create: create, environment)
         self.directory = directory
         self.environment = environment
         id = opening.id
@@ -268,7 +273,7 @@ public final class Log: Sendable {
         return failure
     }
 
-    private func checkUsable(_ state: borrowing State) throws(LogError) {
+    func checkUsable(_ state: borrowing State) throws(LogError) {
         if let failure = state.failure { throw failure }
         guard state.lock != nil else {
             throw state.isSuspended
@@ -435,14 +440,47 @@ public final class Log: Sendable {
         }
     }
 
+    /// Whether the lock was given back for good.
+    package var isClosed: Bool { state.withLock { $0.lock == nil && !$0.isSuspended } }
+
+    /// Deletes the log: everything in its folder, whoever put it there. On return it is gone, power
+    /// cuts included, and this is closed. The empty folder stays.
+    ///
+    /// - Throws: `LogError`: `closed`, `suspended`; others with the log as it was, open, or, if
+    ///   `isClosed` then, with a part of it deleted: the next opening deletes the rest.
+    package func erase() throws(LogError) {
+        try state.withLock { (state) throws(LogError) in
+            guard var lock = state.lock else { return try checkUsable(state) }
+            let erasure = LogErasure(
+                directory: directory, fileSystem: environment.fileSystem)
+            do throws(LogError) {
+                try erasure.begin()
+            } catch {
+                if error.code == .indeterminate { state.failure = error }
+                throw error
+            }
+            drop(&state)
+            state.failure = nil
+            try erasure.finish(&lock, environment)
+            // Last, and with the lock held: whoever waits for it finds that it has no name any more.
+            try storage { () throws(FileError) in
+                try environment.fileSystem.remove(directory + "/" + LogDirectory.lock)
+                try environment.fileSystem.syncDirectory(directory)
+            }
+        }
+    }
+
+    private func drop(_ state: inout State) {
+        state.live = nil
+        state.lock = nil
+        state.sealed = SealedSegments(directory, environment.fileSystem)
+        state.removedIDs = [:]
+        state.cache = FrameCache()
+    }
+
     private func release(_ state: inout State) throws(LogError) {
         guard state.lock != nil else { return }
-        defer {
-            state.live = nil
-            state.lock = nil
-            state.sealed = SealedSegments(directory, environment.fileSystem)
-            state.cache = FrameCache()
-        }
+        defer { drop(&state) }
         guard state.failure == nil, state.live != nil else { return }
         try state.live?.close(last: Position(state.contents.next.rawValue - 1))
     }

@@ -12,18 +12,22 @@ package enum LogDirectory {
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
-
+    /// A compacted segment that has not got its name yet.
+    package static let newSegment = "compaction.new"
     package static let reserve = "reserve"
+    /// The log is being erased.
+    package static let erasing = "erasing"
 
     private static let known: Set<String> = [
-        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, reserve,
+        lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
+        erasing,
     ]
 
     /// The names of a log's segments, in order.
     ///
     /// - Returns: an empty list for a folder that is empty or holds only what a log begins with.
-    /// - Throws: `noSuchLog` where there is no folder, `notALog` where the folder holds other
-    ///   things and no segment.
+    /// - Throws: `noSuchLog` where there is no folder or what is there is being erased, `notALog`
+    ///   where the folder holds other things and no segment.
     package static func segments(
         of path: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> [String] {
@@ -36,6 +40,12 @@ package enum LogDirectory {
             case .wrongKind: throw LogError(.notALog, path: path, "it is a file, not a folder")
             default: throw LogError(error)
             }
+        }
+        guard !names.contains(erasing) else {
+            throw LogError(
+                .noSuchLog, path: path,
+                "the log was to be erased, and not all of it is gone. Opening a store there ends it"
+            )
         }
         let segments = names.filter { SegmentName.base($0) != nil }.sorted()
         if segments.isEmpty, let other = names.sorted().first(where: { !known.contains($0) }) {

@@ -30,11 +30,17 @@ struct LogOpening: ~Copyable {
     }
 
     static func open(
-        _ directory: String, account: String?, create: Bool, _ environment: LogEnvironment
+        _ directory: String, account: String?, isShared: Bool = false, create: Bool,
+        _ environment: LogEnvironment
     ) throws(LogError) -> LogOpening {
         let fileSystem = environment.fileSystem
-        try prepareFolder(directory, create: create, fileSystem)
-        let lock = try WriterLock(directory, environment)
+        let erasure = LogErasure(directory: directory, fileSystem: fileSystem)
+        if try !erasure.isUnfinished { try prepareFolder(directory, create: create, fileSystem) }
+        var lock = try WriterLock(directory, environment)
+        if try erasure.isUnfinished {
+            try erasure.finish(&lock, environment)
+            try prepareFolder(directory, create: create, fileSystem)
+        }
         // Somebody may have written between the listing and the lock.
         let names = try LogDirectory.segments(of: directory, fileSystem)
         if let name = names.last {
@@ -50,9 +56,15 @@ struct LogOpening: ~Copyable {
                     ? "the log belongs to no account"
                     : "the log belongs to another account. Every account has a log of its own")
         }
+        if isShared, found.header?.account != nil {
+            throw LogError(
+                .wrongAccount, path: directory,
+                "the log belongs to an account. What all accounts share lives in a log of its own")
+        }
         var report = RecoveryReport()
         var live = try mend(found, &report, directory, fileSystem)
         try RewriteJournal.remove(from: directory, fileSystem)
+        try SegmentCompactor.remove(from: directory, fileSystem)
         let header =
             found.header
             ?? SegmentHeader(

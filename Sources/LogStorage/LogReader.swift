@@ -93,14 +93,57 @@ package struct LogReader: Sendable {
         LineText.append(uuid: header?.logID ?? 0, to: &id)
         return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
     }
-}
 
-extension SealedSegment {
-    /// The positions that damage at an offset takes along: from the first unread one to the end of
-    /// its frame.
-    package func positions(from first: Position, after offset: Int) -> ClosedRange<Position> {
-        let next = footer.frames.first { $0.offset > offset }?.first
-        let last = next.map { Position($0.rawValue - 1) } ?? footer.coveredThrough
-        return first...max(first, last)
+    /// What a segment's file says without being read through.
+    package struct SegmentOutline: Sendable {
+        package var base: Position
+        package var bytes: Int
+        package var isSealed: Bool
+        /// See `compactedThrough()`.
+        package var compactedThrough: Position
+    }
+
+    /// The segments, oldest first.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(segments).
+    package func outline() throws(LogError) -> [SegmentOutline] {
+        var outline: [SegmentOutline] = []
+        for name in try LogDirectory.segments(of: directory, fileSystem) {
+            let (bytes, footer) = try storage { () throws(FileError) in
+                let file = try fileSystem.open(directory + "/" + name, .read)
+                return (try file.size(), try SegmentFooter.read(atEndOf: file)?.footer)
+            }
+            outline.append(
+                SegmentOutline(
+                    base: SegmentName.base(name) ?? .zero, bytes: bytes, isSealed: footer != nil,
+                    compactedThrough: footer?.compaction?.through ?? .zero))
+        }
+        return outline
+    }
+
+    /// States before this position cannot be rebuilt: compaction has taken out lines that they
+    /// followed from. `zero` if nothing was ever taken out.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(segments).
+    package func compactedThrough() throws(LogError) -> Position {
+        try outline().reduce(.zero) { max($0, $1.compactedThrough) }
+    }
+
+    /// How many removed ids are remembered at a time in milliseconds since 1970.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(segments + removed ids).
+    package func rememberedIDs(now: Int64) throws(LogError) -> Int {
+        var count = 0
+        for segment in try outline() where segment.compactedThrough > .zero {
+            let opened = try SealedSegment(
+                SegmentName.of(segment.base), in: directory, fileSystem)
+            for found in try opened.removedIDs() where !found.list.isExpired(now: now) {
+                count += found.list.count
+            }
+        }
+        return count
     }
 }

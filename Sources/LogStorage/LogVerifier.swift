@@ -143,9 +143,10 @@ package struct LogVerifier {
                     summary.wasClosed = false
                     return SegmentName.base(name) ?? Position(1)
                 case .sealed(let footer, let footerAt, _):
-                    // The room behind the footer may not have been cut off yet.
+                    // The room behind the footer may not have been cut off yet, and the name may
+                    // lead to a compacted file by now: it is the file read that is verified.
                     let segment = try SealedSegment(
-                        last: path, footer: footer, footerAt: footerAt, fileSystem)
+                        last: path, file: file, footer: footer, footerAt: footerAt)
                     try segment.header.check(isOf: &logID, path)
                     try verify(segment, &found, &summary, line)
                     return footer.coveredThrough.next
@@ -235,6 +236,7 @@ package struct LogVerifier {
         }
         summary.events += contents.eventCount
         summary.plaintextBytes += contents.plaintextBytes
+        try verifyRemovedIDs(segment, &found)
         guard isWhole else { return }
         let digest = try storage { () throws(FileError) in
             try SegmentFooter.digest(of: segment.file, through: segment.footerAt)
@@ -244,11 +246,27 @@ package struct LogVerifier {
             && contents.lines == footer.lines && UInt64(contents.eventCount) == footer.eventCount
             && contents.times == footer.times
             && UInt64(contents.plaintextBytes) == footer.plaintextBytes
+            && scanner.removedIDsStart ?? segment.footerAt
+                == segment.footerAt - (footer.compaction?.removedIDBytes ?? 0)
         if !agrees {
             found.append(
                 Finding(
                     code: "footer", segment: name, offset: segment.footerAt, positions: nil,
                     detail: "the footer does not agree with the segment's contents"))
+        }
+    }
+
+    /// Reads the lists of removed ids, each against its own digest and with its ids in order.
+    private func verifyRemovedIDs(
+        _ segment: SealedSegment, _ found: inout [Finding]
+    ) throws(LogError) {
+        do throws(LogError) {
+            _ = try segment.removedIDs()
+        } catch let error where error.code == .corrupt {
+            found.append(
+                Finding(
+                    code: "removed-ids", segment: SegmentName.of(segment.header.base),
+                    offset: error.offset, positions: nil, detail: error.detail))
         }
     }
 }

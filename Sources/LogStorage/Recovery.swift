@@ -280,9 +280,16 @@ package struct Recovery {
     /// since the reading began says that a writer is at work.
     private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
         let size = try storage { () throws(FileError) in try live.file.size() }
-        if size < live.boundary + SkippableFrame.prefixBytes, size == live.fileBytes {
-            throw cut(live, size, path)
-        }
+        guard size == live.fileBytes else { return }
+        let end = live.boundary + SkippableFrame.prefixBytes
+        if size < end || !isWritersSize(size, live) { throw cut(live, size, path) }
+    }
+
+    /// Whether a writer leaves files of this size: in steps of room, or after mending or closing.
+    private func isWritersSize(_ size: Int, _ live: LiveSegment) -> Bool {
+        size % FormatLimit.growthGranularityBytes == 0
+            || size == live.boundary + SkippableFrame.prefixBytes
+            || size == live.boundary + CloseMark.encodedBytes
     }
 
     private func cut(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {
@@ -311,12 +318,9 @@ package struct Recovery {
                     + "are affected")
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
-        guard
-            size % FormatLimit.growthGranularityBytes == 0
-                || size == live.boundary + SkippableFrame.prefixBytes
-                || size == live.boundary + CloseMark.encodedBytes
-                || size != live.fileBytes
-        else { throw cut(live, size, path) }
+        guard size != live.fileBytes || isWritersSize(size, live) else {
+            throw cut(live, size, path)
+        }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)

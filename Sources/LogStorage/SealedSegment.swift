@@ -14,12 +14,17 @@ package struct SealedSegment: Sendable {
 
     /// Opens a segment that must be sealed.
     ///
+    /// - Parameter other: the file's name as long as it has not got the segment's.
     /// - Throws: `corrupt` where header or footer is not right.
     package init(
-        _ name: String, in directory: String, _ fileSystem: any FileSystem
+        _ name: String, in directory: String, _ fileSystem: any FileSystem,
+        from other: String? = nil
     ) throws(LogError) {
         let path = directory + "/" + name
-        let (file, header) = try Self.open(path, fileSystem)
+        let file = try storage { () throws(FileError) in
+            try fileSystem.open(directory + "/" + (other ?? name), .read)
+        }
+        let header = try Self.header(of: file, path)
         try header.check(isNamedFor: SegmentName.base(name), path)
         let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         guard let found else {
@@ -37,19 +42,27 @@ package struct SealedSegment: Sendable {
     init(
         last path: String, footer: SegmentFooter, footerAt: Int, _ fileSystem: any FileSystem
     ) throws(LogError) {
-        let (file, header) = try Self.open(path, fileSystem)
-        try self.init(path: path, file: file, header: header, footer: footer, footerAt: footerAt)
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+        try self.init(last: path, file: file, footer: footer, footerAt: footerAt)
     }
 
-    private static func open(
-        _ path: String, _ fileSystem: any FileSystem
-    ) throws(LogError) -> (file: any File, header: SegmentHeader) {
-        let file = try storage { () throws(FileError) in try fileSystem.open(path, .read) }
+    /// The last segment from the file that was read.
+    init(
+        last path: String, file: any File, footer: SegmentFooter, footerAt: Int
+    ) throws(LogError) {
+        try self.init(
+            path: path, file: file, header: try Self.header(of: file, path), footer: footer,
+            footerAt: footerAt)
+    }
+
+    private static func header(
+        of file: any File, _ path: String
+    ) throws(LogError) -> SegmentHeader {
         let bytes = try storage { () throws(FileError) in
             try file.read(at: 0, count: SegmentHeader.encodedBytes)
         }
         do throws(FormatError) {
-            return (file, try SegmentHeader(bytes.span.bytes))
+            return try SegmentHeader(bytes.span.bytes)
         } catch { throw LogError(error, path: path, offset: 0) }
     }
 

@@ -72,6 +72,17 @@ struct SealedSegments {
         _ = try segment(number)
     }
 
+    /// Whether a segment is open here with this very file.
+    func holds(_ segment: SealedSegment) -> Bool {
+        number(covering: segment.header.base).map { slots[$0].segment?.file === segment.file }
+            ?? false
+    }
+
+    /// Takes a compacted segment in the place of the one it was made from, which is held.
+    mutating func replace(_ old: SealedSegment, by new: SealedSegment) {
+        if let number = number(covering: old.header.base) { slots[number].segment = new }
+    }
+
     /// The number of the segment that covers a position. O(log n).
     func number(covering position: Position) -> Int? {
         var low = 0

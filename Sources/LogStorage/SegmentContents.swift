@@ -13,6 +13,8 @@ package struct SegmentContents: Sendable {
     package private(set) var plaintextBytes = 0
     /// Every id with its position, but those in `older`.
     package private(set) var positions: [UInt128: Position] = [:]
+    /// A frame that has begun and whose first line says where.
+    private var newFrame: Int?
     /// The ids that a checkpoint knew.
     private var older: IDIndex?
 
@@ -37,12 +39,14 @@ package struct SegmentContents: Sendable {
     package var next: Position { lines?.upperBound.next ?? base }
 
     /// Takes in a frame's beginning; its first line follows.
-    package mutating func begin(frameAt offset: Int) {
-        frames.append(FrameEntry(offset: offset, first: next))
-    }
+    package mutating func begin(frameAt offset: Int) { newFrame = offset }
 
     /// Takes in a line.
     package mutating func add(_ prefix: LinePrefix, line: RawSpan) {
+        if let offset = newFrame {
+            frames.append(FrameEntry(offset: offset, first: prefix.position))
+            newFrame = nil
+        }
         positions[prefix.id] = prefix.position
         lines = (lines?.lowerBound ?? prefix.position)...prefix.position
         eventCount += 1
@@ -64,7 +68,14 @@ package struct SegmentContents: Sendable {
     }
 
     /// The footer that seals this segment.
-    package func footer(seed: UInt32, digest: UInt64) -> SegmentFooter {
+    ///
+    /// - Parameters:
+    ///   - coveredThrough: the last position it answers for; nil takes that of the last line.
+    ///   - compaction: what compaction adds.
+    package func footer(
+        seed: UInt32, digest: UInt64, coveredThrough: Position? = nil,
+        compaction: SegmentFooter.Compaction? = nil
+    ) -> SegmentFooter {
         // Hashes that a checkpoint kept were made with its seed.
         let seed = older?.hashSeed ?? seed
         // Read through when it was taken over: the bytes have not changed since.
@@ -73,9 +84,9 @@ package struct SegmentContents: Sendable {
             IDIndexEntry(hash: IDIndex.hash($0.key, seed: seed), frame: frame(of: $0.value))
         }
         return SegmentFooter(
-            coveredThrough: lines?.upperBound ?? Position(base.rawValue - 1), lines: lines,
-            eventCount: UInt64(eventCount), times: times,
-            plaintextBytes: UInt64(plaintextBytes), isCompacted: false, frames: frames,
+            coveredThrough: coveredThrough ?? lines?.upperBound ?? Position(base.rawValue - 1),
+            lines: lines, eventCount: UInt64(eventCount), times: times,
+            plaintextBytes: UInt64(plaintextBytes), compaction: compaction, frames: frames,
             idIndex: IDIndex.encode(entries, frameCount: frames.count, seed: seed),
             digest: digest)
     }

@@ -73,6 +73,8 @@ package struct SegmentScanner {
     /// The position the next line must have, or, with holes allowed, must reach.
     package private(set) var expected: Position
     private let allowsHoles: Bool
+    /// Where the lists of removed ids begin, once the scan has come to them.
+    package private(set) var removedIDsStart: Int?
 
     private enum State {
         case frame(Int)
@@ -150,9 +152,15 @@ package struct SegmentScanner {
                 throw damage(.frame, offset, .init(.checksum, "the close mark is damaged"))
             case .footer:
                 return finish(try footer(at: offset, contentBytes: skippable.contentBytes))
+            case .removedIDs:
+                try stepOver(skippable.contentBytes, at: offset)
+                return nil
             case .header:
                 throw damage(.frame, offset, .init(.malformed, "a second segment header"))
             }
+        }
+        guard removedIDsStart == nil else {
+            throw damage(.frame, offset, .init(.malformed, "a frame behind removed ids"))
         }
         let header: FrameHeader
         do throws(FormatError) {
@@ -166,6 +174,22 @@ package struct SegmentScanner {
             return nil
         }
         return try bigCommit(at: offset, blocks: first, contentBytes: contentBytes)
+    }
+
+    /// Steps over a list of removed ids, which only a compacted segment has, before its footer.
+    private mutating func stepOver(_ contentBytes: Int, at offset: Int) throws(Failure) {
+        guard allowsHoles else {
+            throw damage(
+                .frame, offset, .init(.malformed, "removed ids in a segment that is not compacted"))
+        }
+        let end = offset + SkippableFrame.prefixBytes + contentBytes
+        let size: Int
+        do throws(FileError) { size = try file.size() } catch { throw .file(error) }
+        guard end < size else {
+            throw damage(.frame, offset, .init(.truncated, "the file ends inside removed ids"))
+        }
+        removedIDsStart = removedIDsStart ?? offset
+        state = .frame(end)
     }
 
     private mutating func footer(

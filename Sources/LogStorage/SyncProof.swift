@@ -13,7 +13,13 @@ struct SyncProof: Equatable {
 
     /// Looks for evidence in the bytes from a bad place on. O(n), but for the rare lookalikes.
     static func find(_ bytes: RawSpan, _ context: ScanDamage.Context) -> SyncProof? {
-        if context == .frame, let proof = runningFrame(bytes) { return proof }
+        if context == .frame {
+            if let proof = runningFrame(bytes) { return proof }
+            // Compaction never writes in place: where a list stands, nothing is torn.
+            if isListOfRemovedIDs(bytes, at: 0) {
+                return SyncProof(what: "a list of removed ids", offset: 0)
+            }
+        }
         var offset = 1
         while offset < bytes.byteCount {
             if let what = evidence(bytes, at: offset, blocksCount: context == .block) {
@@ -58,10 +64,25 @@ struct SyncProof: Equatable {
                 (try? SegmentFooter(bytes.extracting(offset..<end))) != nil
             else { return nil }
             return "a footer"
+        case SkippableFrame.removedIDs.rawValue:
+            return isListOfRemovedIDs(bytes, at: offset) ? "a list of removed ids" : nil
         default:
             guard let first = block(bytes, at: offset) else { return nil }
             return blocksCount || isCommit(first, bytes, at: offset) ? "a later block" : nil
         }
+    }
+
+    private static func isListOfRemovedIDs(_ bytes: RawSpan, at offset: Int) -> Bool {
+        guard let frame = SkippableFrame.read(bytes, at: offset) else { return false }
+        let end = offset + SkippableFrame.prefixBytes + frame.contentBytes
+        let records = offset + RemovedIDs.prefixBytes
+        let digest = end - RemovedIDs.digestBytes
+        guard end <= bytes.byteCount, records <= digest,
+            var reader = try? RemovedIDsReader(
+                prefix: bytes.extracting(offset..<records), base: .zero, through: Position(.max)),
+            (try? reader.update(records: bytes.extracting(records..<digest))) != nil
+        else { return false }
+        return (try? reader.finish(digest: bytes.extracting(digest..<end))) != nil
     }
 
     /// Is a good block a commit of its own, with a later one behind it? Where a torn big commit may

@@ -13,15 +13,7 @@ struct WriterLock {
     private static let lengthMax = 128
 
     init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
-        let path = directory + "/" + LogDirectory.lock
-        file = try storage { () throws(FileError) in
-            try environment.fileSystem.open(path, .createIfMissing)
-        }
-        guard try storage({ [file] () throws(FileError) in try file.lock() }) else {
-            throw LogError(
-                .locked, path: directory,
-                "another writer has the log open. Close it there, or wait until it has finished")
-        }
+        file = try Self.take(directory, environment.fileSystem)
         let identity = try storage { [file] () throws(FileError) in try file.identity() }
         let marker = try storage { [file] () throws(FileError) in
             try file.read(at: 0, count: Self.lengthMax)
@@ -32,6 +24,27 @@ struct WriterLock {
         }
         incarnation = 0
         try mint(directory, environment)
+    }
+
+    private static func take(
+        _ directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> any File {
+        let path = directory + "/" + LogDirectory.lock
+        let locked = try storage { () throws(FileError) -> (any File)? in
+            let file = try fileSystem.open(path, .createIfMissing)
+            guard try file.lock() else { return nil }
+            // An erasure that ended meanwhile has removed the name, and the lock of a file without
+            // a name keeps nobody out.
+            let named = try? fileSystem.open(path, .read)
+            guard try named?.identity() == file.identity() else { return nil }
+            return file
+        }
+        guard let locked else {
+            throw LogError(
+                .locked, path: directory,
+                "another writer has the log open. Close it there, or wait until it has finished")
+        }
+        return locked
     }
 
     /// Writes under a new name from now on; durable on return.

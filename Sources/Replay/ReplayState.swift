@@ -253,7 +253,11 @@ public struct ReplayState: Sendable {
 
     /// Takes in the answer to the batch under way.
     ///
-    /// - Parameter random: a random number between 0 and 1, for the backoff.
+    /// - Parameters:
+    ///   - answer: what came back, or why nothing did.
+    ///   - now: the time, in milliseconds since 1970.
+    ///   - random: a random number between 0 and 1, for the backoff.
+    /// - Returns: what is to be recorded, and words for whoever looks on.
     public mutating func take(_ answer: Answer, now: Int64, random: Double) -> Outcome {
         let items = underWay
         underWay = []

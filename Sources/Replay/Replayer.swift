@@ -72,7 +72,9 @@ public struct Replayer: Sendable {
     /// Every event that the server settles is recorded in the same log. A crash between the
     /// server's reply and that record costs one duplicate send, which the server recognises.
     ///
-    /// - Parameter progress: called after every reply.
+    /// - Parameters:
+    ///   - end: when to stop.
+    ///   - progress: called after every reply.
     /// - Returns: what was shipped and what is left. Its records are on the disk.
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; they are in the report.

@@ -17,6 +17,8 @@ public struct SyncSettled: EventPayload, Hashable {
     public var duplicate: [ClosedRange<UInt64>] = []
     /// Everything else worth a record.
     public var entries: [Entry] = []
+    /// The record stands for all records of this log up to here. Nil for the record of one reply.
+    public var replaces: Position?
 
     /// What a reply did to one event that it did not settle.
     public struct Entry: Hashable, Sendable {
@@ -32,6 +34,22 @@ public struct SyncSettled: EventPayload, Hashable {
         public var code: String?
         /// The server's words.
         public var detail: String?
+        /// When the answer came. Nil: when the record was made.
+        public var at: Timestamp?
+
+        /// Creates an entry.
+        public init(
+            position: UInt64, id: UUID, outcome: Outcome, retryCount: Int, code: String? = nil,
+            detail: String? = nil, at: Timestamp? = nil
+        ) {
+            self.position = position
+            self.id = id
+            self.outcome = outcome
+            self.retryCount = retryCount
+            self.code = code
+            self.detail = detail
+            self.at = at
+        }
     }
 
     /// What became of an event that was not settled.
@@ -60,6 +78,12 @@ public struct SyncSettled: EventPayload, Hashable {
         self.by = by
         applied = try Self.ranges(members["applied"])
         duplicate = try Self.ranges(members["duplicate"])
+        if let replaces = members["replaces"] {
+            guard case .number(let number) = replaces, let position = number.integerValue,
+                position > 0
+            else { throw EventError(.invalidData, "data.replaces is not a position") }
+            self.replaces = Position(UInt64(position))
+        }
         guard let list = members["entries"] else { return }
         guard case .array(let entries) = list else {
             throw EventError(.invalidData, "data.entries is not an array")
@@ -77,12 +101,20 @@ public struct SyncSettled: EventPayload, Hashable {
             return Entry(
                 position: UInt64(position), id: id, outcome: outcome,
                 retryCount: min(max(0, count), ReplayState.retriesMax),
-                code: entry["code"]?.stringValue, detail: entry["detail"]?.stringValue)
+                code: entry["code"]?.stringValue.map { Self.cut($0, Self.codeBytesMax) },
+                detail: entry["detail"]?.stringValue.map { Self.cut($0, Self.detailBytesMax) },
+                at: entry["at"]?.stringValue.flatMap(Timestamp.init))
         }
     }
 
-    /// The beginning of a text, at most so many bytes as JSON.
-    private static func cut(_ text: String, _ bytesMax: Int) -> String {
+    /// Bytes of a code at most.
+    static let codeBytesMax = 64
+    /// Bytes of the server's words at most.
+    static let detailBytesMax = 512
+
+    /// The beginning of a text, at most so many bytes as JSON, with an ellipsis if there is more.
+    /// Cutting again changes nothing.
+    static func cut(_ text: String, _ bytesMax: Int) -> String {
         var result = ""
         var bytes = 0
         for scalar in text.unicodeScalars {
@@ -118,6 +150,7 @@ public struct SyncSettled: EventPayload, Hashable {
         writer.add("by", by.text)
         if !applied.isEmpty { writer.add("applied", raw: pairs(applied)) }
         if !duplicate.isEmpty { writer.add("duplicate", raw: pairs(duplicate)) }
+        if let replaces { writer.add("replaces", raw: Array("\(replaces)".utf8)) }
         if !entries.isEmpty {
             let list = entries.map { entry in
                 var writer = JSONObjectWriter()
@@ -126,8 +159,11 @@ public struct SyncSettled: EventPayload, Hashable {
                 writer.add("outcome", entry.outcome.rawValue)
                 writer.add("retryCount", entry.retryCount)
                 // The words are the server's: what it says must not make the record too large.
-                if let code = entry.code { writer.add("code", Self.cut(code, 64)) }
-                if let detail = entry.detail { writer.add("detail", Self.cut(detail, 512)) }
+                if let code = entry.code { writer.add("code", Self.cut(code, Self.codeBytesMax)) }
+                if let detail = entry.detail {
+                    writer.add("detail", Self.cut(detail, Self.detailBytesMax))
+                }
+                if let at = entry.at { writer.add("at", at.description) }
                 return writer.finished()
             }
             writer.add("entries", raw: JSONObjectWriter.array(list))

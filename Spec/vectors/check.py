@@ -218,9 +218,10 @@ def footer(data):
     names = ("covered", "first", "last", "events", "oldest", "newest", "plaintext")
     result = dict(zip(names, struct.unpack_from("<4Q2qQ", data, 8)))
     flags, frames, sparse, ids, _ = struct.unpack_from("<4IQ", data, 64)
-    if 104 + sparse + ids != size:
-        raise Damage("malformed", "the footer's parts do not fill it")
     result["compacted"] = bool(flags & 1)
+    more = 16 if result["compacted"] else 0
+    if 104 + sparse + ids + more != size:
+        raise Damage("malformed", "the footer's parts do not fill it")
     result["frames"], at, offset, position = [], 88, 0, 0
     for _ in range(frames):
         delta, at = varint(data, at)
@@ -231,7 +232,11 @@ def footer(data):
     if at != 88 + sparse:
         raise Damage("malformed", "the footer's frame list has a wrong length")
     result["index"] = data[at:at + ids]
-    result["digest"] = struct.unpack_from("<Q", data, at + ids)[0]
+    result["through"], result["removed"] = (
+        struct.unpack_from("<QQ", data, at + ids) if more else (0, 0))
+    if result["through"] == MASK64:
+        raise Damage("malformed", "the footer has impossible values")
+    result["digest"] = struct.unpack_from("<Q", data, at + ids + more)[0]
     return result
 
 
@@ -272,17 +277,35 @@ def id_index(data):
     return seed, entries
 
 
+def removed_ids(data, at, base, covered):
+    """SEG-8: the list of removed ids at an offset, as {id: (position, hash, hash)}, and its end."""
+    if at + 24 > len(data):
+        raise Damage("truncated", "the file ends inside removed ids", at)
+    magic, content, _, count, _ = struct.unpack_from("<IIqII", data, at)
+    end = at + 8 + content
+    if magic != 0x184D2A54 or content != 24 + 28 * count or end > len(data):
+        raise Damage("malformed", "a list of removed ids has a wrong size", at)
+    if xxh64(data[at:end - 8]) != struct.unpack_from("<Q", data, end - 8)[0]:
+        raise Damage("checksum", "the digest of removed ids does not match", at)
+    records = [struct.unpack_from("<16s3I", data, at + 24 + 28 * i) for i in range(count)]
+    ids = [record[0] for record in records]
+    if ids != sorted(set(ids)) or any(base + record[1] > covered for record in records):
+        raise Damage("malformed", "a list of removed ids is not in order", at)
+    return {record[0].hex(): (base + record[1],) + record[2:] for record in records}, end
+
+
 class Segment:
     """Reads one segment from its first frame on, commit by commit, until something ends it."""
 
     def __init__(self, data, base, holes=False):
-        self.data, self.expected, self.holes = data, base, holes
+        self.data, self.base, self.expected, self.holes = data, base, base, holes
         self.commits = []  # (offset, end, frame offset, [Line])
         self.frames = []  # (offset, first position)
         self.stored = self.big = 0
         self.last_is_big = False
         self.boundary = 512  # where the last commit ends
         self.tail = None  # (kind, offset, value)
+        self.lists = None  # where lists of removed ids begin
 
     def scan(self):
         at = 512
@@ -314,6 +337,14 @@ class Segment:
                     raise Damage("checksum", "the close mark is damaged", at, "frame")
                 self.tail = ("close mark", at, struct.unpack_from("<Q", mark, 8)[0])
                 return at
+            if magic == 0x184D2A54:
+                # SEG-8
+                if not self.holes or at + 8 + size >= len(data):
+                    raise Damage("malformed", "removed ids where none belong", at, "frame")
+                self.lists = self.lists or at
+                return at + 8 + size
+        if self.lists:
+            raise Damage("malformed", "a frame behind removed ids", at, "frame")
         # FRM-1
         if at + 7 > len(data):
             raise Damage("truncated", "the file ends inside a frame header", at, "frame")
@@ -429,13 +460,21 @@ def good_block(data, at):
     return at + 8 + size
 
 
+def is_list(data, at):
+    try:
+        removed_ids(data, at, 0, MASK64)
+        return True
+    except (Damage, struct.error):
+        return False
+
+
 def proof(data, expected):
     """REC-3: what in the bytes from a bad place on proves that the place had been synced."""
     if expected == "frame":
         second = good_block(data, 7)
         if second and good_block(data, second):
             return "a later block"
-    for at in range(1, len(data) - 3):
+    for at in range(0 if expected == "frame" and is_list(data, 0) else 1, len(data) - 3):
         magic = struct.unpack_from("<I", data, at)[0]
         if magic == 0x184D2204 and at + 7 <= len(data):
             if data[at + 4] & ~8 == 0x50 and data[at + 5] == 0x40:
@@ -455,6 +494,8 @@ def proof(data, expected):
                     return "a footer"
             except Damage:
                 pass
+        elif magic == 0x184D2A54 and is_list(data, at):
+            return "a list of removed ids"
         elif expected == "block" and magic and good_block(data, at):
             return "a later block"
     return None
@@ -464,7 +505,7 @@ def cut(segment, torn=False):
     """R6, a file that ends where no writer ends it; None if it does not."""
     open_frame = segment.commits and not segment.last_is_big
     size, end = len(segment.data), segment.boundary + (4 if open_frame else 0)
-    if (size % 4096 == 0 or size <= end + 20) if torn else size >= end + 8:
+    if (size % 4096 == 0 or size in (end + 8, end + 20)) and (torn or size >= end + 8):
         return None
     return "R6", "corrupt", segment, {
         "offset": len(segment.data), "positions": [segment.expected, segment.expected]}
@@ -486,8 +527,9 @@ def read_last(data, name):
         kind, at, value = segment.tail
         if kind == "footer":
             lines = segment.lines
-            if (value["frames"], value["events"], value["covered"]) != (
-                    segment.frames, len(lines), segment.expected - 1):
+            if (value["frames"], value["events"], value["last"]) != (
+                    segment.frames, len(lines), lines[-1].position if lines else 0) \
+                    or not value["compacted"] and value["covered"] != segment.expected - 1:
                 return "R6", "corrupt", segment, {
                     "offset": at, "positions": [segment.expected, value["covered"]]}
             return "R2", "sealed", segment, {}
@@ -511,26 +553,35 @@ def read_last(data, name):
 
 
 def check_sealed(data, segment, start, foot):
-    """SEG-5 and SEG-6: the footer agrees with what was read."""
+    """SEG-5, SEG-6 and SEG-8: the footer agrees with what was read. Returns the removed ids."""
     lines = segment.lines
     assert foot["digest"] == xxh64(data[:start]), "digest"
     assert foot["frames"] == segment.frames, "frame list"
     assert foot["events"] == len(lines) and foot["plaintext"] == sum(len(x.text) + 1 for x in lines)
-    assert (foot["first"], foot["last"]) == (lines[0].position, lines[-1].position)
-    assert foot["covered"] == segment.expected - 1
-    assert (foot["oldest"], foot["newest"]) == (min(x.time for x in lines), max(x.time for x in lines))
+    assert (foot["first"], foot["last"]) == (
+        (lines[0].position, lines[-1].position) if lines else (0, 0))
+    assert foot["compacted"] or foot["covered"] == segment.expected - 1
+    assert (foot["oldest"], foot["newest"]) == (
+        (min(x.time for x in lines), max(x.time for x in lines)) if lines else (0, 0))
     seed, entries = id_index(foot["index"])
     offsets = {frame: number for number, (frame, _) in enumerate(segment.frames)}
     wanted = sorted(
         (xxh32(bytes.fromhex(line.id.replace("-", "")), seed), offsets[frame])
         for _, _, frame, commit in segment.commits for line in commit)
     assert entries == wanted, "id index"
+    assert (segment.lists or start) == start - foot["removed"], "lists of removed ids"
+    removed, at = {}, start - foot["removed"]
+    while at < start:
+        found, at = removed_ids(data, at, segment.base, foot["covered"])
+        removed.update(found)
+    assert not foot["compacted"] or len(data) % 4096, "a size that could end in room"
+    return removed
 
 
 def read_log(folder):
     """A log: what `expected.json` says about it, and all intact lines."""
     names = sorted(name for name in os.listdir(folder) if re.fullmatch(r"[0-9]{20}\.lz4", name))
-    lines, expected = [], 1
+    lines, expected, through, removed = [], 1, 0, {}
     for name in names[:-1]:
         data = open(os.path.join(folder, name), "rb").read()
         head = header(data)
@@ -542,7 +593,8 @@ def read_log(folder):
         try:
             segment.scan()
             assert segment.tail[:2] == ("footer", start)
-            check_sealed(data, segment, start, foot)
+            removed.update(check_sealed(data, segment, start, foot))
+            through = max(through, foot["through"])
         except Damage as damage:
             lines += segment.lines
             last = next((p - 1 for o, p in foot["frames"] if o > damage.offset), foot["covered"])
@@ -557,14 +609,63 @@ def read_log(folder):
     except Damage as damage:
         return {"state": damage.code, "segment": name, "offset": 0}, lines
     if segment:
-        assert segment.commits == [] or segment.commits[0][3][0].position == expected
+        assert int(name[:20]) == expected
         lines += segment.lines
         if state == "sealed":
             start, foot = footer_at_end(data)
-            check_sealed(data, segment, start, foot)
+            removed.update(check_sealed(data, segment, start, foot))
+            through = max(through, foot["through"])
     result = {"state": state, "row": row, "segment": name}
     result.update(details)
+    if through:
+        result["compactedThrough"] = through
+    if removed:
+        result["removed"] = {
+            key: [position, "%08x" % one, "%08x" % two]
+            for key, (position, one, two) in removed.items()}
     return result, lines
+
+
+# ---- What is remembered of content (compaction.md, CMP-26) --------------------------------------
+
+
+def canonical(value):
+    """The one text of everything that means the same."""
+    if isinstance(value, dict):
+        members = sorted((canonical(name), canonical(member)) for name, member in value.items())
+        return b"{" + b"".join(name + b":" + text + b"," for name, text in members) + b"}"
+    if isinstance(value, list):
+        return b"[" + b"".join(canonical(one) + b"," for one in value) + b"]"
+    if isinstance(value, Number):
+        return value.canonical()
+    if isinstance(value, str):
+        short = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+        return ('"' + "".join(
+            short.get(ord(c), c if ord(c) > 31 else "\\u%04x" % ord(c)) for c in value) + '"').encode()
+    return {None: b"null", True: b"true", False: b"false"}[value]
+
+
+class Number(str):
+    """A number as it was written."""
+
+    def canonical(self):
+        mantissa, _, exponent = self.lower().partition("e")
+        whole, _, fraction = mantissa.lstrip("-").partition(".")
+        digits = (whole + fraction).lstrip("0")
+        power = int(exponent or 0) - len(fraction) + len(digits) - len(digits.rstrip("0"))
+        digits = digits.rstrip("0")
+        sign = "-" if self.startswith("-") and digits else ""
+        return ("%s%se%d" % (sign, digits, power if digits else 0)).encode()
+
+
+def content_hashes(line):
+    """CMP-26: the hashes of a line's content, without and with its time."""
+    event = json.loads(line, parse_int=Number, parse_float=Number)
+    for name in ("specversion", "id", "source", "sequence", "position", "partitionkey"):
+        event.pop(name, None)
+    timed = xxh64(canonical(event)) & MASK32
+    del event["time"]
+    return ["%08x" % (xxh64(canonical(event)) & MASK32), "%08x" % timed]
 
 
 # ---- The vectors -------------------------------------------------------------------------------
@@ -600,6 +701,14 @@ def main():
             wrong.append("the lines differ from expected.ndjson")
         for line in plaintext.splitlines():
             json.loads(line)
+        path = os.path.join(folder, "removed.ndjson")
+        if os.path.exists(path):
+            gone = open(path, "rb").read().splitlines()
+            remembered = {
+                Line(line).id.replace("-", ""): [Line(line).position] + content_hashes(line)
+                for line in gone}
+            if remembered != found.get("removed"):
+                wrong.append("what is remembered is not what removed.ndjson comes to")
         print("%-16s %s" % (name, "; ".join(wrong) or "ok"))
         differences += len(wrong)
     return 1 if differences else 0
@@ -611,7 +720,8 @@ def dump(folder):
             continue
         data = open(os.path.join(folder, name), "rb").read()
         print(name, len(data), header(data))
-        segment = Segment(data, int(name[:20]))
+        found = footer_at_end(data)
+        segment = Segment(data, int(name[:20]), bool(found and found[1]["compacted"]))
         try:
             segment.scan()
         except Damage as damage:

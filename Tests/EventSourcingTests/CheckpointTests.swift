@@ -153,7 +153,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
     }
 
-    @Test(.verifies("CHK-1", "VIEW-10"))
+    @Test(.verifies("CHK-1", "VIEW-20"))
     func `any past state can be asked for, whatever checkpoints there are`() async throws {
         try await Property.check("state(at:)", runs: 30) { choices in
             let files = InMemoryFileSystem()
@@ -235,7 +235,8 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
 @Suite struct CheckpointVerifierTests {
     private func verify(_ files: InMemoryFileSystem) throws -> CheckpointVerifier {
         var verifier = CheckpointVerifier(
-            "/log", fileSystem: files, views: [Sums.self, Count.self])
+            "/log", fileSystem: files, catalogue: EventCatalogue(),
+            views: [Sums.self, Count.self])
         let outcome = try LogReader("/log", fileSystem: files)
             .forEachEvent(catalogue: EventCatalogue()) { event in
                 verifier.fold(event)

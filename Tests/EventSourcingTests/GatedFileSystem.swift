@@ -37,6 +37,7 @@ final class GatedFileSystem: FileSystem {
         try base.rename(path, to: newPath)
     }
     func remove(_ path: String) throws(FileError) { try base.remove(path) }
+    func removeDirectory(_ path: String) throws(FileError) { try base.removeDirectory(path) }
     func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
 
     private final class Gated: File {

@@ -103,7 +103,12 @@ import Testing
             lines: frames.isEmpty ? nil : Position(base)...Position(position - 1),
             eventCount: frames.isEmpty ? 0 : position - base,
             times: frames.isEmpty ? nil : time...(time + Int64(choices.int(in: 0...100_000))),
-            plaintextBytes: choices.bits(), isCompacted: choices.bool(), frames: frames,
+            plaintextBytes: choices.bits(),
+            compaction: choices.bool()
+                ? .init(
+                    through: Position(choices.next(below: 1 << 40)),
+                    removedIDBytes: choices.int(in: 0...FormatLimit.segmentBytesMax)) : nil,
+            frames: frames,
             idIndex: choices.bytes(count: choices.int(in: 0...200)), digest: choices.bits())
     }
 

@@ -77,6 +77,10 @@ final class InterleavingFileSystem: FileSystem {
     func rename(_ path: String, to newPath: String) throws(FileError) {
         try change(path) { () throws(FileError) in try base.rename(path, to: newPath) }
     }
+    func removeDirectory(_ path: String) throws(FileError) {
+        try change(path) { () throws(FileError) in try base.removeDirectory(path) }
+    }
+
     func remove(_ path: String) throws(FileError) {
         try change(path) { () throws(FileError) in try base.remove(path) }
     }

@@ -7,8 +7,12 @@ import Synchronization
 final class OperationCounter: Sendable {
     private let count = Mutex(0)
     private let failing: Int
+    private let code: FileError.Code
 
-    init(failingAt failing: Int) { self.failing = failing }
+    init(failingAt failing: Int, code: FileError.Code = .io) {
+        self.failing = failing
+        self.code = code
+    }
 
     func error(_ operation: String, _ path: String) -> FileError? {
         let number = count.withLock { count in
@@ -16,6 +20,6 @@ final class OperationCounter: Sendable {
             return count
         }
         guard number == failing else { return nil }
-        return FileError(.io, operation: operation, path: path, reason: "as told")
+        return FileError(code, operation: operation, path: path, reason: "as told")
     }
 }

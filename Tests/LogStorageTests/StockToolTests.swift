@@ -74,12 +74,35 @@ import Testing
         }
     }
 
+    @Test(.verifies("CMP-22", "SEG-1", "SEG-8"))
+    func `the stock tool reads compacted segments, also those without a line`() throws {
+        try withFolder { folder in
+            var model = CompactionModel(files: POSIXFileSystem())
+            let log = try Log(at: folder + "/log", environment: model.environment())
+            for paddings in [[0, 9, 3], [70_000, 5], [40_000, 30_000, 20_000, 61_400, 1]] {
+                try model.append(to: log, paddings: paddings)
+                try log.roll()
+            }
+            try model.append(to: log, paddings: [7])
+            // Some, then all of a segment, then all of every sealed one.
+            for removal in [{ $0 % 2 == 0 }, { $0 < 4 }, { _ in true }] as [(UInt64) -> Bool] {
+                try model.compact(log, removing: removal)
+                let left = model.lines.sorted { $0.key < $1.key }.map(\.value)
+                try check(folder + "/log", left)
+            }
+            try log.close()
+            #expect(model.lines.count == 1)
+        }
+    }
+
     @Test(.verifies("SEG-1")) func `files are for their owner only`() throws {
         try withFolder { folder in
             let path = folder + "/log"
             let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
             var test = TestLog()
-            try test.append(to: log, paddings: [0])
+            try test.append(to: log, paddings: [0, 0])
+            try log.roll()
+            try CompactionModel.compact(log) { $0 == 1 }
             try log.close()
             let permissions = { (path: String) throws -> Int? in
                 let found = try FileManager.default.attributesOfItem(atPath: path)

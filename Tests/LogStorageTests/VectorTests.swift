@@ -24,6 +24,26 @@ import Testing
             var events: Int
             var plaintextBytes: Int
             var xxh64: String
+            var compactedThrough: UInt64?
+            /// Position and hashes by id.
+            var removed: [String: Remembered]?
+
+            /// The position of the next line.
+            var next: Position { Position(UInt64(events + (removed?.count ?? 0)) + 1) }
+        }
+
+        /// What a vector expects to be remembered of a line.
+        struct Remembered: Codable, Sendable, Equatable {
+            var position: UInt64
+            var withoutTime: String
+            var withTime: String
+
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                position = try list.decode(UInt64.self)
+                withoutTime = try list.decode(String.self)
+                withTime = try list.decode(String.self)
+            }
         }
 
         static let folder = URL(filePath: #filePath)
@@ -83,7 +103,7 @@ import Testing
     }
 
     @Test func `all vectors are there`() {
-        #expect(Vector.all.count >= 14)
+        #expect(Vector.all.count >= 19)
     }
 
     @Test(.verifies("REC-3", "REC-6"), arguments: Vector.all)
@@ -100,6 +120,9 @@ import Testing
             if let data = try? Data(contentsOf: listed) { #expect(Data(lines) == data) }
             switch end {
             case .success(let outcome):
+                #expect(
+                    try LogReader(directory).compactedThrough().rawValue
+                        == expected.compactedThrough ?? 0)
                 #expect(
                     ["closed", "sealed", "live", "torn", "unfinished"].contains(expected.state))
                 #expect(outcome.isOpenEnded == !["closed", "sealed"].contains(expected.state))
@@ -167,7 +190,7 @@ import Testing
                 #expect(try Data(contentsOf: URL(filePath: kept)).count == expected.bytes)
             }
             guard !damaged else { return try log.close() }
-            #expect(log.next == Position(UInt64(expected.events) + 1))
+            #expect(log.next == expected.next)
             var line: [UInt8] = []
             let prefix = LinePrefix(
                 own: 0x1111_1111_1111_4111_8111_1111_1111_1111, source: log.incarnation,
@@ -183,6 +206,28 @@ import Testing
             #expect(hash(Array(lines.dropLast(line.count))) == expected.xxh64)
             #expect(try end.get().isOpenEnded == false)
             #expect(try LogVerifier(directory).verify { _, _ in nil }.findings == [])
+        }
+    }
+
+    @Test(.verifies("CMP-26", "SEG-8"), arguments: Vector.all.filter { $0.expected.removed != nil })
+    func `what a vector remembers of removed lines is found by their ids`(
+        _ vector: Vector
+    ) throws {
+        try vector.withCopy { directory in
+            // 2026-05-01: no list is 90 days old.
+            let environment = LogEnvironment(now: { 1_777_593_600_000 })
+            guard vector.expected.state != "corrupt" else { return }
+            let log = try Log(at: directory, environment: environment)
+            for (id, remembered) in try #require(vector.expected.removed) {
+                let id = try #require(UInt128(id, radix: 16))
+                #expect(try log.line(id: id) == nil)
+                let found = try #require(try log.removed(id: id))
+                #expect(found.position.rawValue == remembered.position)
+                #expect(found.hashes.withoutTime == UInt32(remembered.withoutTime, radix: 16))
+                #expect(found.hashes.withTime == UInt32(remembered.withTime, radix: 16))
+            }
+            #expect(try log.compactedThrough().rawValue == vector.expected.compactedThrough)
+            try log.close()
         }
     }
 

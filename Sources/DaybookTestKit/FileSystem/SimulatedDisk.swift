@@ -9,6 +9,8 @@
 // - A sync that fails leaves pages that only look clean (design §10, fault model 8).
 // - A name that was created, renamed or removed since its folder was synced is there or not, each by
 //   itself. A file's bytes do not depend on its name.
+// - A folder that was created is there; one that was removed since its parent was synced may come
+//   back, with any of the entries that it had.
 //
 // Design §10, fault model 1, 2, 4 and 5. Used by SimulatedFileSystem.
 
@@ -30,6 +32,8 @@ struct SimulatedDisk {
     struct Folder {
         var durable: [String: Int] = [:]
         var cached: [String: Int] = [:]
+        /// Removed, but the parent has not been synced since.
+        var isRemoved = false
     }
 
     var nodes: [Int: Node] = [:]
@@ -86,6 +90,26 @@ struct SimulatedDisk {
 
     mutating func sync(folder: String) {
         if let cached = folders[folder]?.cached { folders[folder]?.durable = cached }
+        for (path, inner) in folders where inner.isRemoved && Self.split(path).folder == folder {
+            folders[path] = nil
+        }
+    }
+
+    /// A folder that is there.
+    func folder(_ path: String) -> Folder? {
+        folders[path].flatMap { $0.isRemoved ? nil : $0 }
+    }
+
+    /// The names of the folders in a folder.
+    func folders(in path: String) -> [String] {
+        folders.keys.filter { folder($0) != nil && $0 != path && Self.split($0).folder == path }
+            .map { Self.split($0).name }
+    }
+
+    static func split(_ path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return ("/", path) }
+        let folder = String(path[..<slash])
+        return (folder.isEmpty ? "/" : folder, String(path[path.index(after: slash)...]))
     }
 
     /// The disk after the power came back.
@@ -99,6 +123,10 @@ struct SimulatedDisk {
         }
         for path in folders.keys.sorted() {
             guard let folder = folders[path] else { continue }
+            if folder.isRemoved, choices.bool() {
+                disk.folders[path] = nil
+                continue
+            }
             var entries = folder.durable
             for name in Set(folder.durable.keys).union(folder.cached.keys).sorted()
             where folder.durable[name] != folder.cached[name] && choices.bool() {

@@ -93,18 +93,12 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
-    private static func split(_ path: String) -> (folder: String, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return ("/", path) }
-        let folder = String(path[..<slash])
-        return (folder.isEmpty ? "/" : folder, String(path[path.index(after: slash)...]))
-    }
-
     // MARK: FileSystem
 
     /// Creates a folder.
     public func createDirectory(_ path: String) throws(FileError) {
         try change("create", path) { (disk) throws(FileError) in
-            guard disk.folders[path] == nil else {
+            guard disk.folder(path) == nil else {
                 throw FileError(.exists, operation: "create", path: path, reason: "it exists")
             }
             // Folders themselves are taken for durable: only what is in them is at stake.
@@ -115,19 +109,18 @@ public final class SimulatedFileSystem: FileSystem {
     /// The names in a folder.
     public func list(_ path: String) throws(FileError) -> [String] {
         try look("list", path) { (disk) throws(FileError) in
-            guard let folder = disk.folders[path] else {
+            guard let folder = disk.folder(path) else {
                 throw FileError(.notFound, operation: "list", path: path, reason: "no such folder")
             }
-            let inner = disk.folders.keys.filter { Self.split($0).folder == path && $0 != path }
-            return Array(folder.cached.keys) + inner.map { Self.split($0).name }
+            return Array(folder.cached.keys) + disk.folders(in: path)
         }
     }
 
     /// Opens a file.
     public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
-        let (folder, name) = Self.split(path)
+        let (folder, name) = SimulatedDisk.split(path)
         let node = try look("open", path) { (disk) throws(FileError) in
-            disk.folders[folder]?.cached[name]
+            disk.folder(folder)?.cached[name]
         }
         if let node {
             if case .createNew = mode {
@@ -140,6 +133,10 @@ public final class SimulatedFileSystem: FileSystem {
             throw FileError(.notFound, operation: "open", path: path, reason: "no such file")
         case .createNew, .createIfMissing:
             let created = try change("create", path) { (disk) throws(FileError) in
+                guard disk.folder(folder) != nil else {
+                    throw FileError(
+                        .notFound, operation: "open", path: path, reason: "no such folder")
+                }
                 let node = disk.createNode()
                 disk.folders[folder]?.cached[name] = node
                 return node
@@ -150,8 +147,8 @@ public final class SimulatedFileSystem: FileSystem {
 
     /// Renames a file.
     public func rename(_ path: String, to newPath: String) throws(FileError) {
-        let (folder, name) = Self.split(path)
-        let newName = Self.split(newPath).name
+        let (folder, name) = SimulatedDisk.split(path)
+        let newName = SimulatedDisk.split(newPath).name
         try change("rename", path) { (disk) throws(FileError) in
             guard let node = disk.folders[folder]?.cached.removeValue(forKey: name) else {
                 throw FileError(.notFound, operation: "rename", path: path, reason: "no such file")
@@ -162,11 +159,27 @@ public final class SimulatedFileSystem: FileSystem {
 
     /// Removes a name.
     public func remove(_ path: String) throws(FileError) {
-        let (folder, name) = Self.split(path)
+        let (folder, name) = SimulatedDisk.split(path)
         try change("remove", path) { (disk) throws(FileError) in
             guard disk.folders[folder]?.cached.removeValue(forKey: name) != nil else {
-                throw FileError(.notFound, operation: "remove", path: path, reason: "no such file")
+                throw FileError(
+                    disk.folder(path) == nil ? .notFound : .wrongKind, operation: "remove",
+                    path: path, reason: "no such file")
             }
+        }
+    }
+
+    /// Removes an empty folder.
+    public func removeDirectory(_ path: String) throws(FileError) {
+        try change("remove folder", path) { (disk) throws(FileError) in
+            guard let folder = disk.folder(path) else {
+                throw FileError(
+                    .notFound, operation: "remove", path: path, reason: "no such folder")
+            }
+            guard folder.cached.isEmpty, disk.folders(in: path).isEmpty else {
+                throw FileError(.io, operation: "remove", path: path, reason: "it is not empty")
+            }
+            disk.folders[path]?.isRemoved = true
         }
     }
 

@@ -28,8 +28,12 @@ public enum Property {
     /// }
     /// ```
     ///
-    /// - Parameter body: throws where the property does not hold. Must depend on nothing but its
-    ///   choices.
+    /// - Parameters:
+    ///   - name: what holds, in words, for the failure report.
+    ///   - runs: how many rows of choices are tried.
+    ///   - seed: where the row of seeds begins.
+    ///   - fileID: the file of the test, for the failure report.
+    ///   - body: throws where the property does not hold. Must depend on nothing but its choices.
     /// - Throws: `PropertyFailure` with the shrunk counterexample.
     public static func check(
         _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed, fileID: String = #fileID,

@@ -12,6 +12,21 @@ public enum Retention: Hashable, Sendable {
     case superseded(by: [Stamp])
 }
 
+extension Retention {
+    /// What becomes of an event that has set registers, by the stamps that hold them now: it is
+    /// needed while it holds one, else those have superseded it.
+    ///
+    /// - Parameter holders: nil for a register that nothing has set: then the event was not folded,
+    ///   and nobody can say more than that it is needed.
+    package static func of(_ event: Event, heldBy holders: [Stamp?]) -> Retention {
+        let stamps = holders.compactMap(\.self)
+        guard stamps.count == holders.count, !stamps.isEmpty, !stamps.contains(event.stamp) else {
+            return .needed(.current)
+        }
+        return .superseded(by: stamps)
+    }
+}
+
 /// Why compaction kept an event. The raw value is stable and machine-readable.
 public enum KeptReason: String, Hashable, Sendable, CaseIterable {
     /// A view's present value comes from it.

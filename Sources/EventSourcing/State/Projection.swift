@@ -17,6 +17,9 @@ public protocol Projection: Sendable {
     static var name: String { get }
     /// Raised whenever `fold` or the state changes its meaning, so that stored states are rebuilt.
     static var version: Int { get }
+    /// True for a view that reads `Event.action` or `Event.isKnownType`: what it made of an event
+    /// then depends on the rules of its day, so a stored state is folded anew when rules come or go.
+    static var dependsOnRules: Bool { get }
     /// The state before the first event.
     init()
     /// Takes in one event. Events of unknown types must be ignored.
@@ -31,6 +34,9 @@ public protocol Projection: Sendable {
 }
 
 extension Projection {
+    /// False.
+    public static var dependsOnRules: Bool { false }
+
     /// Nil: the view is not stored.
     public func encodedState() throws -> [UInt8]? { nil }
 

@@ -1,5 +1,4 @@
-// The two building blocks that make a view independent of the order in which events arrive.
-// Spec/views.md, VIEW-1.
+// What makes a view independent of the order in which events arrive. Spec/views.md, VIEW-1.
 
 /// A value that the event with the greatest stamp has set.
 public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {
@@ -28,30 +27,4 @@ extension Optional {
     where Wrapped == Register<Value> {
         if self == nil { self = Register(value, stamp) } else { self?.set(value, stamp) }
     }
-}
-
-/// An identifier compared byte by byte. Swift compares strings by what they look like, so two ids
-/// that differ only in how an accent is composed would be one key.
-public struct EntityID: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The identifier.
-    public let string: String
-
-    /// Wraps an identifier.
-    public init(_ string: String) { self.string = string }
-
-    /// Equal if all bytes are.
-    public static func == (lhs: EntityID, rhs: EntityID) -> Bool {
-        lhs.string.utf8.elementsEqual(rhs.string.utf8)
-    }
-    /// Orders by bytes.
-    public static func < (lhs: EntityID, rhs: EntityID) -> Bool {
-        lhs.string.utf8.lexicographicallyPrecedes(rhs.string.utf8)
-    }
-    /// Hashes the bytes.
-    public func hash(into hasher: inout Hasher) {
-        for byte in string.utf8 { hasher.combine(byte) }
-        hasher.combine(UInt8(0xFF))
-    }
-    /// The identifier.
-    public var description: String { string }
 }

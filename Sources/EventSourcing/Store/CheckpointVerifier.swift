@@ -24,23 +24,26 @@ package struct CheckpointVerifier {
     /// Reads the slots.
     ///
     /// - Parameters:
+    ///   - catalogue: the known event types.
     ///   - views: the known views; states of others are not compared.
     ///   - compactedThrough: states before this position cannot be rebuilt.
     package init(
         _ directory: String, fileSystem: any FileSystem = POSIXFileSystem(),
-        views: [any Projection.Type], compactedThrough: Position = .zero
+        catalogue: EventCatalogue, views: [any Projection.Type],
+        compactedThrough: Position = .zero
     ) {
-        self.views = ViewSet(views)
+        self.views = ViewSet(views, catalogue)
         for (slot, content) in CheckpointSlots(directory, fileSystem: fileSystem).contents() {
             let name = LogDirectory.checkpoints + "/" + slot
             switch content {
             case .bad(let reason): add(name, nil, "the checkpoint cannot be used: \(reason)")
             case .checkpoint(let checkpoint):
                 for state in checkpoint.states where state.name != TimeFloor.stateName {
-                    if !self.views.knows(state.name, version: state.version) {
+                    if !self.views.knows(state) {
                         notes.append(
                             "\(name): the view \(state.name), version \(state.version), is not "
-                                + "known here and was not compared")
+                                + "known here, or was folded under other event types, and was not "
+                                + "compared")
                     } else if state.position < compactedThrough {
                         notes.append(
                             "\(name): the state of \(state.name) at position \(state.position) "

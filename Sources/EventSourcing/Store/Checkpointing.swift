@@ -74,8 +74,8 @@ struct CheckpointJob: Sendable {
             guard let bytes = try? capture.encode() else { continue }
             states.append(
                 StoredState(
-                    name: capture.name, version: capture.version, position: capture.position,
-                    bytes: bytes))
+                    name: capture.name, version: capture.version, types: capture.types,
+                    position: capture.position, bytes: bytes))
         }
         states.append(try floor.stored(at: snapshot.position))
         let checkpoint = snapshot.checkpoint(

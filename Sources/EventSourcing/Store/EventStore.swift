@@ -43,22 +43,24 @@ public actor EventStore {
     public nonisolated let catalogue: EventCatalogue
 
     private nonisolated let executor = StoreExecutor()
+    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
 
     package nonisolated let log: Log
-    private nonisolated let views: ViewSet
+    nonisolated let views: ViewSet
     nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
-    private var isClosed = false
-    private var isSuspended = false
+    private(set) var isClosed = false
+    private(set) var isSuspended = false
     private var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     private let unknownStates: [StoredState]
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
+    var compaction = CompactionControl()
 
     /// Milliseconds to add to the device's clock to get the server's.
     public private(set) var clockOffset: Int64 = 0
@@ -75,8 +77,10 @@ public actor EventStore {
     /// - Parameters:
     ///   - directory: the log's folder, created if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
+    ///   - create: whether a missing or empty folder becomes a new log.
     ///   - catalogue: the known event types.
     ///   - views: the views to keep.
+    ///   - environment: file system, clock and randomness.
     ///   - progress: called now and then with the number of events folded so far and their total.
     /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
@@ -92,20 +96,26 @@ public actor EventStore {
             keepingUnknownStates: false, environment: environment, progress: progress)
     }
 
-    /// As the public one. A tool that does not know all of an app's views keeps the states of the
-    /// others in the checkpoints that it writes.
+    /// As the public one.
+    ///
+    /// - Parameters:
+    ///   - isShared: whether the log must belong to no account.
+    ///   - keepingUnknownStates: a tool that does not know all of an app's views keeps the states
+    ///     of the others in the checkpoints that it writes.
     package static func open(
-        at directory: String, account: String? = nil, create: Bool = true,
+        at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
         catalogue: EventCatalogue, views: [any Projection.Type], keepingUnknownStates: Bool,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> EventStore {
         let store = try await BlockingWork.run {
             let log = try Log(
-                at: directory, account: account, create: create, environment: environment)
+                at: directory, account: account, create: create, isShared: isShared,
+                environment: environment)
             do {
                 let opening = try StoreOpening(
-                    log, catalogue, ViewSet(views), keepsUnknownStates: keepingUnknownStates,
+                    log, catalogue, ViewSet(views, catalogue),
+                    keepsUnknownStates: keepingUnknownStates,
                     progress: progress)
                 log.keepReserve()
                 return EventStore(log, catalogue, opening, environment)
@@ -147,11 +157,18 @@ public actor EventStore {
         views.present(view)
     }
 
-    /// The committed event at a position, or nil.
+    /// How many events of each type could not be brought to their newest form since the store was
+    /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
+    /// looked at again.
+    public nonisolated var upcastFailures: [String: Int] { views.upcastFailures.byType }
+
+    /// The committed event at a position as it was recorded, whatever type has replaced its own
+    /// since, or nil. `catalogue.upcast(_:)` gives its newest form.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: one frame to read.
     public func event(at position: Position) throws -> Event? {
+        try checkOpen()
         guard let line = try log.line(at: position) else { return nil }
         return try LogReader.event(line.span.bytes, catalogue, directory: log.directory)
     }
@@ -277,12 +294,20 @@ public actor EventStore {
 
         /// Adds an event.
         public mutating func append(_ draft: EventDraft) { drafts.append(draft) }
+
+        /// Adds a typed event.
+        ///
+        /// - Throws: what the payload's encoder throws.
+        public mutating func append(_ payload: some EventPayload) throws {
+            drafts.append(try EventDraft(payload))
+        }
     }
 
     /// Writes and syncs everything that waits. On return it is on the disk and in the views.
     ///
     /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
     public func flush() throws {
+        try checkOpen()
         flushIsScheduled = false
         guard !pending.isEmpty else { return }
         var batch = pending
@@ -300,6 +325,7 @@ public actor EventStore {
         for waiter in batch.waiters { waiter.resume() }
         signalChange()
         checkpointIfDue()
+        lookForGarbageIfSealed()
     }
 
     private func signalChange() {
@@ -342,7 +368,8 @@ public actor EventStore {
 
     /// The views as they were at a position.
     ///
-    /// - Throws: `EventError` (`refused`) for a position behind the end of the log; `LogError`.
+    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the
+    ///   one through which it is compacted, naming it; `LogError`.
     /// - Complexity: O(events behind the newest checkpoint that is not later than the position);
     ///   off the store's queue, so that appends go on.
     public func state(at position: Position) async throws -> PastState {
@@ -354,6 +381,7 @@ public actor EventStore {
         }
         let (log, catalogue, past, environment) = (log, catalogue, views.fresh(), environment)
         return try await BlockingWork.run {
+            try Self.checkNotCompacted(log, at: position)
             let checkpoints = CheckpointSlots(
                 log.directory, fileSystem: environment.fileSystem
             ).usable().filter { $0.logID == log.id }
@@ -363,7 +391,19 @@ public actor EventStore {
                 past.fold(event)
                 return true
             }
+            // Some of it may have gone while it was read.
+            try Self.checkNotCompacted(log, at: position)
             return PastState(position: position, views: past)
+        }
+    }
+
+    private static func checkNotCompacted(_ log: Log, at position: Position) throws {
+        let through = try log.compactedThrough()
+        guard position >= through else {
+            throw EventError(
+                .refused,
+                "the log is compacted through position \(through); the state at \(position) cannot "
+                    + "be rebuilt any more")
         }
     }
 
@@ -375,10 +415,11 @@ public actor EventStore {
     ///
     /// - Throws: `LogError` where something that waited could not be written.
     public func suspend() async throws {
-        guard !isClosed, !isSuspended else { return }
+        guard !isSuspended else { return }
         try flush()
         isSuspended = true
         do {
+            await stopCompaction()
             if let running = checkpointing.running { try? await running.value }
             try log.suspend()
         } catch {
@@ -391,7 +432,7 @@ public actor EventStore {
     ///
     /// - Throws: `LogError` as `open`: `locked` while somebody else has the log.
     public func resume() throws {
-        guard isSuspended, !isClosed else { return }
+        guard isSuspended else { return try checkOpen() }
         _ = try log.resume()
         isSuspended = false
         try log.forEachEvent(from: views.next, catalogue: catalogue) { event in
@@ -409,11 +450,10 @@ public actor EventStore {
     /// - Throws: `LogError` where something that waited could not be written.
     public func close() async throws {
         guard !isClosed else { return }
-        isClosed = true
         var failure: (any Error)?
-        do { try flush() } catch { failure = error }
-        for signal in commitSignals.values { signal.finish() }
-        commitSignals = [:]
+        do { if !isSuspended { try flush() } } catch { failure = error }
+        end()
+        await stopCompaction()
         if let running = checkpointing.running { try? await running.value }
         if failure == nil, !isSuspended, checkpointing.isDueAtClose {
             // Only a saving of time: without it the next opening folds more.
@@ -421,6 +461,34 @@ public actor EventStore {
         }
         try log.close()
         if let failure { throw failure }
+    }
+
+    private func end() {
+        isClosed = true
+        for signal in commitSignals.values { signal.finish() }
+        commitSignals = [:]
+        compaction.endReports()
+    }
+
+    /// Deletes the log, for good, and closes the store.
+    ///
+    /// - Parameter refuse: looks at the views, with nothing in between; if it throws, the store
+    ///   goes on as before.
+    /// - Throws: what `refuse` throws; `LogError` as `Log.erase()`.
+    package func erase(unless refuse: @Sendable (Transaction) throws -> Void) async throws {
+        repeat {
+            await stopCompaction()
+            while let running = checkpointing.running { try? await running.value }
+            // What waits is decided. If there is no room for it, whoever waits is told.
+            do { try flush() } catch let error as LogError where error.code == .diskFull {}
+            // The commit may have begun a checkpoint, which must not write into what is deleted.
+        } while checkpointing.running != nil || compaction.running != nil
+        try refuse(Transaction(views))
+        do { try log.erase() } catch {
+            if log.isClosed { end() }
+            throw error
+        }
+        end()
     }
 
     /// Writes under a new name from now on: somebody else writes under the present one.
@@ -442,8 +510,7 @@ public actor EventStore {
         case new(EventDraft)
     }
 
-    /// Validates, and finds out which events the log has already.
-    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+    func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }
@@ -451,6 +518,11 @@ public actor EventStore {
             throw LogError(
                 .suspended, path: log.directory, "the store is suspended. Call resume() first")
         }
+    }
+
+    /// Validates, and finds out which events the log has already.
+    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+        try checkOpen()
         var earlier: [UUID: EventDraft] = [:]
         return try drafts.map { draft in
             var draft = draft.inLineForm
@@ -471,6 +543,9 @@ public actor EventStore {
         } else if let line = try log.line(id: draft.id.integer) {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
+        } else if let removed = try log.removed(id: draft.id.integer) {
+            guard draft.isContent(of: removed.hashes) else { throw Self.idReused(draft.id) }
+            return Appended(id: draft.id, position: removed.position, isNew: false)
         } else {
             return nil
         }
@@ -499,7 +574,7 @@ public actor EventStore {
         let joins = isNothing && !pending.isEmpty
         if durability == .relaxed, pending.waiters.isEmpty {
             for event in batch.events { floor.add(event.time) }
-            views.fold(batch.events[...])
+            views.fold(batch.events)
             pending.add(batch, relaxed: true)
             signalChange()
             if pending.lines.count >= Self.relaxedBytesMax {
@@ -574,7 +649,7 @@ public actor EventStore {
     /// What is written is read first: a line that would not come back as this event must never be
     /// acknowledged.
     private func check(_ draft: EventDraft, _ line: RawSpan) throws(EventError) {
-        let isShipped = catalogue[draft.type]?.action != nil
+        let isShipped = catalogue.rule(ofStored: draft.type)?.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(

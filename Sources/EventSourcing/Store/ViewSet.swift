@@ -8,8 +8,11 @@ import Synchronization
 private protocol AnyViewBox: AnyObject, Sendable {
     var name: String { get }
     var version: UInt32 { get }
+    var types: UInt64 { get }
     var through: Position { get }
-    func fold(_ events: ArraySlice<Event>)
+    var isStored: Bool { get }
+    func fold(_ event: Event)
+    func fold(_ events: [Event])
     func restore(_ state: StoredState) -> Bool
     func capture() -> ViewCapture
     var projection: any Projection { get }
@@ -19,6 +22,8 @@ private protocol AnyViewBox: AnyObject, Sendable {
 struct ViewCapture: Sendable {
     let name: String
     let version: UInt32
+    /// Fingerprint of the event types under which it was folded.
+    let types: UInt64
     /// The last position folded.
     let position: Position
     let encode: @Sendable () throws -> [UInt8]?
@@ -29,27 +34,39 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         var view = View()
         /// The last position folded.
         var through = Position.zero
+
+        mutating func fold(_ event: Event) {
+            // After a checkpoint the views may stand at different positions.
+            guard event.position > through else { return }
+            view.fold(event)
+            through = event.position
+        }
     }
 
     private let state = Mutex(Present())
+    let types: UInt64
+
+    init(_ catalogue: EventCatalogue) {
+        types = catalogue.fingerprint(includingRules: View.dependsOnRules)
+    }
+
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
     var present: Present { state.withLock { $0 } }
     var projection: any Projection { present.view }
+    var isStored: Bool { (try? View().encodedState()) != nil }
     var through: Position { state.withLock { $0.through } }
 
-    func fold(_ events: ArraySlice<Event>) {
+    func fold(_ event: Event) { state.withLock { $0.fold(event) } }
+
+    func fold(_ events: [Event]) {
         state.withLock { state in
-            // After a checkpoint the views may stand at different positions.
-            for event in events where event.position > state.through {
-                state.view.fold(event)
-                state.through = event.position
-            }
+            for event in events { state.fold(event) }
         }
     }
 
     func restore(_ stored: StoredState) -> Bool {
-        guard stored.name == name, stored.version == version,
+        guard stored.name == name, stored.version == version, stored.types == types,
             let view = try? View(encodedState: stored.bytes)
         else { return false }
         state.withLock { $0 = Present(view: view, through: stored.position) }
@@ -58,7 +75,9 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 
     func capture() -> ViewCapture {
         let present = present
-        return ViewCapture(name: name, version: version, position: present.through) {
+        return ViewCapture(
+            name: name, version: version, types: types, position: present.through
+        ) {
             try present.view.encodedState()
         }
     }
@@ -67,28 +86,36 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 /// The views of one store.
 struct ViewSet: Sendable {
     private let boxes: [ObjectIdentifier: any AnyViewBox]
-    private let types: [any Projection.Type]
+    private let views: [any Projection.Type]
+    private let catalogue: EventCatalogue
+    /// Events that could not be brought to their newest form.
+    let upcastFailures = UpcastFailures()
 
-    init(_ views: [any Projection.Type]) {
+    init(_ views: [any Projection.Type], _ catalogue: EventCatalogue) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
-        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view) }
+        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue) }
         self.boxes = boxes
-        types = views
+        self.views = views
+        self.catalogue = catalogue
     }
 
     /// The same views before the first event.
-    func fresh() -> ViewSet { ViewSet(types) }
+    func fresh() -> ViewSet { ViewSet(views, catalogue) }
 
-    private static func box<View: Projection>(_ view: View.Type) -> any AnyViewBox {
-        ViewBox<View>()
+    private static func box<View: Projection>(
+        _ view: View.Type, _ catalogue: EventCatalogue
+    ) -> any AnyViewBox {
+        ViewBox<View>(catalogue)
     }
 
     /// The names of the views.
     var names: Set<String> { Set(boxes.values.map(\.name)) }
 
-    /// Whether a view of this name and version is among them.
-    func knows(_ name: String, version: UInt32) -> Bool {
-        boxes.values.contains { $0.name == name && $0.version == version }
+    /// Whether a stored state is of one of the views, and folded as it would be here.
+    func knows(_ state: StoredState) -> Bool {
+        boxes.values.contains {
+            $0.name == state.name && $0.version == state.version && $0.types == state.types
+        }
     }
 
     /// The first position that some view has not folded.
@@ -102,18 +129,40 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// Takes in an event, in each view that has not folded it yet.
-    func fold(_ event: Event) { fold([event]) }
+    /// Takes in an event in its newest form, in each view that has not folded it yet.
+    func fold(_ event: Event) {
+        let event = upcast(event)
+        for box in boxes.values { box.fold(event) }
+    }
 
     /// Takes in events together: nobody sees a view that has only some of them.
-    func fold(_ events: ArraySlice<Event>) {
+    func fold(_ events: some Sequence<Event>) {
+        let events = events.map(upcast)
         for box in boxes.values { box.fold(events) }
+    }
+
+    /// An event in its newest form, or as it is if it cannot be converted.
+    func upcast(_ event: Event) -> Event {
+        do {
+            return try catalogue.upcast(event)
+        } catch {
+            upcastFailures.add(event.type)
+            return event
+        }
     }
 
     /// The states of this moment, by name.
     func capture() -> [ViewCapture] {
         boxes.values.map { $0.capture() }.sorted { $0.name < $1.name }
     }
+
+    /// The last position that each view has folded.
+    var throughs: [String: Position] {
+        Dictionary(boxes.values.map { ($0.name, $0.through) }, uniquingKeysWith: min)
+    }
+
+    /// The names of views that are folded from the log's beginning at every opening.
+    var unstored: [String] { boxes.values.filter { !$0.isStored }.map(\.name).sorted() }
 
     /// The states of this moment.
     var projections: [any Projection] { boxes.values.map(\.projection) }

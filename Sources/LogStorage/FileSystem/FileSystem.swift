@@ -15,8 +15,12 @@ public protocol FileSystem: Sendable {
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File
     /// Renames within one folder, replacing what was there. Durable after `syncDirectory`.
     func rename(_ path: String, to newPath: String) throws(FileError)
-    /// Removes a file. Durable after `syncDirectory`.
+    /// Removes a file, or a symbolic link itself. Durable after `syncDirectory`.
+    ///
+    /// - Throws: `wrongKind` for a folder (`readOnly` on systems that do not tell).
     func remove(_ path: String) throws(FileError)
+    /// Removes an empty folder. Durable after `syncDirectory` of its parent.
+    func removeDirectory(_ path: String) throws(FileError)
     /// Makes creations, renames and removals in a folder durable.
     func syncDirectory(_ path: String) throws(FileError)
 }

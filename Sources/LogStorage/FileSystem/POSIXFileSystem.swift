@@ -75,6 +75,10 @@ public struct POSIXFileSystem: FileSystem {
         guard unlink(path) == 0 else { throw FileError(errno: errno, "remove", path) }
     }
 
+    public func removeDirectory(_ path: String) throws(FileError) {
+        guard rmdir(path) == 0 else { throw FileError(errno: errno, "remove", path) }
+    }
+
     public func syncDirectory(_ path: String) throws(FileError) {
         let descriptor = try retrying("sync", path) { () -> Int32 in
             #if canImport(Darwin)

@@ -58,3 +58,52 @@ public struct CitiesView: ListableView {
         }
     }
 }
+
+extension CitiesView {
+    public func encodedState() -> [UInt8]? {
+        var writer = StateWriter()
+        writer.add(count: ignored)
+        var cities = writer.entries(count: saved.count)
+        for (cityId, users) in saved {
+            writer.begin(cityId, of: &cities)
+            var savers = writer.entries(count: users.count)
+            for (userId, isSaved) in users {
+                writer.begin(userId, of: &savers)
+                writer.add(isSaved.value)
+                writer.add(isSaved.stamp)
+            }
+            writer.end(savers)
+        }
+        writer.end(cities)
+        return writer.bytes
+    }
+
+    public init(encodedState: [UInt8]) throws {
+        var reader = StateReader(encodedState)
+        ignored = try reader.tally()
+        var saved = self.saved
+        try reader.entries { (reader, cityId) throws(EventError) in
+            var users: TreeDictionary<EntityID, Register<Bool>> = [:]
+            try reader.entries { (reader, userId) throws(EventError) in
+                users[userId] = Register(try reader.bool(), try reader.stamp())
+            }
+            guard !users.isEmpty else { throw reader.fault("a city has no users") }
+            saved[cityId] = users
+        }
+        try reader.finish()
+        self.saved = saved
+    }
+}
+
+extension CitiesView: CompactableView {
+    /// An event is needed while it holds its register.
+    public func retention(of event: Event) -> Retention {
+        guard event.type == CitySaved.type || event.type == CityUnsaved.type else {
+            return .unconcerned
+        }
+        guard let json = event.content.json, let city = try? CitySaved(json: json) else {
+            return .needed(.notUnderstood)
+        }
+        return .of(event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.stamp])
+    }
+}

@@ -1,5 +1,5 @@
 // The notes that live. A note's text and origin are registers; its deletion is final; a change whose
-// note has not arrived waits in its register. Spec/views.md.
+// note has not arrived waits in its register. Spec/views.md, VIEW-6.
 
 import EventSourcing
 import Foundation
@@ -37,8 +37,10 @@ public struct NotesView: ListableView {
     }
 
     private enum Entry: Sendable {
-        case known(origin: Register<Origin>?, text: Register<Text>?)
-        case deleted
+        /// In a box of its own: a small entry makes the dictionary's nodes small.
+        indirect case known(origin: Register<Origin>?, text: Register<Text>)
+        /// The least stamp of all events that deleted it.
+        case deleted(Stamp)
     }
 
     private var entries: TreeDictionary<EntityID, Entry> = [:]
@@ -61,8 +63,10 @@ public struct NotesView: ListableView {
         case NoteDeleted.type:
             guard let note = try? NoteDeleted(json: json) else { return ignored += 1 }
             let id = EntityID(note.noteId)
+            var first = event.stamp
+            if case .deleted(let stamp) = entries[id] { first = min(first, stamp) }
             unlist(id)
-            entries[id] = .deleted
+            entries[id] = .deleted(first)
         default: break
         }
     }
@@ -71,9 +75,10 @@ public struct NotesView: ListableView {
         _ noteId: String, _ event: Event, origin: NoteAdded?, content: String
     ) {
         let id = EntityID(noteId)
-        guard case .known(var known, var text) = entries[id] ?? .known(origin: nil, text: nil)
+        let new = Register(Text(content: content, event: event.id), event.stamp)
+        guard case .known(var known, var text) = entries[id] ?? .known(origin: nil, text: new)
         else { return }
-        text.set(Text(content: content, event: event.id), event.stamp)
+        text.set(new.value, new.stamp)
         if let origin {
             unlist(id)
             known.set(
@@ -96,7 +101,7 @@ public struct NotesView: ListableView {
     public subscript(noteId: String) -> Note? { note(EntityID(noteId)) }
 
     private func note(_ id: EntityID) -> Note? {
-        guard case .known(let origin?, let text?) = entries[id] else { return nil }
+        guard case .known(let origin?, let text) = entries[id] else { return nil }
         return Note(
             id: id.string, cityId: origin.value.cityId, content: text.value.content,
             createdBy: origin.value.createdBy, createdAt: origin.stamp.time,
@@ -110,7 +115,7 @@ public struct NotesView: ListableView {
 
     /// The event that set a note's text: what the next change is based on. O(1).
     public func head(_ noteId: String) -> UUID? {
-        if case .known(_, let text?) = entries[EntityID(noteId)] { text.value.event } else { nil }
+        if case .known(_, let text) = entries[EntityID(noteId)] { text.value.event } else { nil }
     }
 
     /// The notes of a city, oldest first. O(notes of the city).
@@ -140,6 +145,106 @@ public struct NotesView: ListableView {
             row.add("createdAt", note.createdAt.description)
             row.add("updatedAt", note.updatedAt.description)
             return row
+        }
+    }
+}
+
+extension NotesView {
+    /// What stands first in an encoded entry.
+    private enum Tag {
+        static let deleted: UInt8 = 0
+        static let waiting: UInt8 = 1
+        static let living: UInt8 = 2
+    }
+
+    public func encodedState() -> [UInt8]? {
+        var writer = StateWriter()
+        writer.add(count: ignored)
+        var notes = writer.entries(count: entries.count)
+        for (noteId, entry) in entries {
+            writer.begin(noteId, of: &notes)
+            switch entry {
+            case .deleted(let stamp):
+                writer.add(byte: Tag.deleted)
+                writer.add(stamp)
+            case .known(let origin, let text):
+                writer.add(byte: origin == nil ? Tag.waiting : Tag.living)
+                writer.add(text.value.content)
+                writer.add(text.value.event)
+                writer.add(text.stamp)
+                guard let origin else { break }
+                writer.add(origin.value.cityId)
+                writer.add(origin.value.createdBy)
+                writer.add(origin.stamp)
+            }
+        }
+        writer.end(notes)
+        return writer.bytes
+    }
+
+    public init(encodedState: [UInt8]) throws {
+        var reader = StateReader(encodedState)
+        ignored = try reader.tally()
+        var entries = self.entries
+        var cities: [EntityID: TreeSet<EntityID>] = [:]
+        try reader.entries { (reader, noteId) throws(EventError) in
+            let tag = try reader.byte()
+            guard tag != Tag.deleted else {
+                entries[noteId] = .deleted(try reader.stamp())
+                return
+            }
+            let text = Register(
+                Text(content: try reader.string(), event: try reader.uuid()), try reader.stamp())
+            var origin: Register<Origin>?
+            if tag == Tag.living {
+                origin = Register(
+                    Origin(cityId: try reader.string(), createdBy: try reader.string()),
+                    try reader.stamp())
+            } else if tag != Tag.waiting {
+                throw reader.fault("a note is of no known kind")
+            }
+            entries[noteId] = .known(origin: origin, text: text)
+            if let city = origin?.value.cityId {
+                cities[EntityID(city), default: []].insert(noteId)
+            }
+        }
+        try reader.finish()
+        self.entries = entries
+        byCity = TreeDictionary(uniqueKeysWithValues: cities)
+    }
+}
+
+extension NotesView: CompactableView {
+    /// Deletions are needed for ever, and supersede everything else of their note. Of a note that
+    /// lives, the events that hold its origin and its text are needed.
+    public func retention(of event: Event) -> Retention {
+        let json = event.content.json ?? []
+        switch event.type {
+        case NoteAdded.type:
+            guard let note = try? NoteAdded(json: json) else { return .needed(.notUnderstood) }
+            return retention(of: event, note.noteId, setsOrigin: true)
+        case NoteUpdated.type:
+            guard let note = try? NoteUpdated(json: json) else { return .needed(.notUnderstood) }
+            return retention(of: event, note.noteId, setsOrigin: false)
+        case NoteDeleted.type:
+            guard (try? NoteDeleted(json: json)) != nil else { return .needed(.notUnderstood) }
+            return .needed(.deletion)
+        default: return .unconcerned
+        }
+    }
+
+    private func retention(
+        of event: Event, _ noteId: String, setsOrigin: Bool
+    ) -> Retention {
+        switch entries[EntityID(noteId)] {
+        case .deleted(let stamp): .superseded(by: [stamp])
+        case .known(let origin, let text):
+            if setsOrigin, origin?.stamp == event.stamp {
+                .needed(.origin)
+            } else {
+                .of(event, heldBy: setsOrigin ? [origin?.stamp, text.stamp] : [text.stamp])
+            }
+        case nil: .needed(.current)
         }
     }
 }

@@ -43,7 +43,14 @@ public struct PreferencesView: ListableView {
         var autoSync: Register<Bool>?
         var showStaleDataWarning: Register<Bool>?
         var pruneAfterDays: Register<Int>?
-        var updated: Stamp
+
+        /// The newest event: it holds at least one register, since it set one.
+        var newest: Stamp? {
+            [
+                autoDownloadEnabled?.stamp, wifiOnlyDownload?.stamp, maxStorageLimit?.stamp,
+                autoSync?.stamp, showStaleDataWarning?.stamp, pruneAfterDays?.stamp,
+            ].compactMap(\.self).max()
+        }
     }
 
     private var users: TreeDictionary<EntityID, Registers> = [:]
@@ -58,7 +65,7 @@ public struct PreferencesView: ListableView {
         else { return ignored += 1 }
         let stamp = event.stamp
         let id = EntityID(update.userId)
-        var user = users[id] ?? Registers(updated: stamp)
+        var user = users[id] ?? Registers()
         let changes = update.changes
         if let value = changes.autoDownloadEnabled { user.autoDownloadEnabled.set(value, stamp) }
         if let value = changes.wifiOnlyDownload { user.wifiOnlyDownload.set(value, stamp) }
@@ -66,7 +73,6 @@ public struct PreferencesView: ListableView {
         if let value = changes.autoSync { user.autoSync.set(value, stamp) }
         if let value = changes.showStaleDataWarning { user.showStaleDataWarning.set(value, stamp) }
         if let value = changes.pruneAfterDays { user.pruneAfterDays.set(value, stamp) }
-        user.updated = max(user.updated, stamp)
         users[id] = user
     }
 
@@ -80,7 +86,7 @@ public struct PreferencesView: ListableView {
         if let value = user.autoSync?.value { result.autoSync = value }
         if let value = user.showStaleDataWarning?.value { result.showStaleDataWarning = value }
         if let value = user.pruneAfterDays?.value { result.pruneAfterDays = value }
-        result.updatedAt = user.updated.time
+        result.updatedAt = user.newest?.time
         return result
     }
 
@@ -101,5 +107,80 @@ public struct PreferencesView: ListableView {
             row.add("updatedAt", preferences.updatedAt?.description)
             return row
         }
+    }
+}
+
+extension PreferencesView {
+    public func encodedState() -> [UInt8]? {
+        var writer = StateWriter()
+        func add(_ register: Register<Bool>?) {
+            writer.add(register != nil)
+            guard let register else { return }
+            writer.add(register.value)
+            writer.add(register.stamp)
+        }
+        func add(_ register: Register<Int>?) {
+            writer.add(register != nil)
+            guard let register else { return }
+            writer.add(count: register.value)
+            writer.add(register.stamp)
+        }
+        writer.add(count: ignored)
+        var entries = writer.entries(count: users.count)
+        for (userId, user) in users {
+            writer.begin(userId, of: &entries)
+            add(user.autoDownloadEnabled)
+            add(user.wifiOnlyDownload)
+            add(user.maxStorageLimit)
+            add(user.autoSync)
+            add(user.showStaleDataWarning)
+            add(user.pruneAfterDays)
+        }
+        writer.end(entries)
+        return writer.bytes
+    }
+
+    public init(encodedState: [UInt8]) throws {
+        func flag(_ reader: inout StateReader) throws(EventError) -> Register<Bool>? {
+            guard try reader.bool() else { return nil }
+            return Register(try reader.bool(), try reader.stamp())
+        }
+        func number(_ reader: inout StateReader) throws(EventError) -> Register<Int>? {
+            guard try reader.bool() else { return nil }
+            return Register(try reader.nonNegative(), try reader.stamp())
+        }
+        var reader = StateReader(encodedState)
+        ignored = try reader.tally()
+        var users = self.users
+        try reader.entries { (reader, userId) throws(EventError) in
+            let user = Registers(
+                autoDownloadEnabled: try flag(&reader), wifiOnlyDownload: try flag(&reader),
+                maxStorageLimit: try number(&reader), autoSync: try flag(&reader),
+                showStaleDataWarning: try flag(&reader), pruneAfterDays: try number(&reader))
+            guard user.newest != nil else { throw reader.fault("a user has set nothing") }
+            users[userId] = user
+        }
+        try reader.finish()
+        self.users = users
+    }
+}
+
+extension PreferencesView: CompactableView {
+    /// An event is needed while it holds any setting that it names. The user's newest event always
+    /// does.
+    public func retention(of event: Event) -> Retention {
+        guard event.type == PreferencesUpdated.type else { return .unconcerned }
+        guard let json = event.content.json, let update = try? PreferencesUpdated(json: json)
+        else { return .needed(.notUnderstood) }
+        let user = users[EntityID(update.userId)]
+        let changes = update.changes
+        var holders: [Stamp?] = []
+        if changes.autoDownloadEnabled != nil { holders.append(user?.autoDownloadEnabled?.stamp) }
+        if changes.wifiOnlyDownload != nil { holders.append(user?.wifiOnlyDownload?.stamp) }
+        if changes.maxStorageLimit != nil { holders.append(user?.maxStorageLimit?.stamp) }
+        if changes.autoSync != nil { holders.append(user?.autoSync?.stamp) }
+        if changes.showStaleDataWarning != nil { holders.append(user?.showStaleDataWarning?.stamp) }
+        if changes.pruneAfterDays != nil { holders.append(user?.pruneAfterDays?.stamp) }
+        return .of(event, heldBy: holders)
     }
 }

@@ -20,8 +20,11 @@ public struct ProgressCommands: Sendable {
     /// Records that a lesson was completed. Durable on return.
     ///
     /// - Parameters:
+    ///   - lessonId: the lesson. Done twice it counts once.
+    ///   - courseId: the course it belongs to.
+    ///   - userId: who did it.
     ///   - score: how well it went, from 0 to 1.
-    ///   - durationSeconds: how long it took.
+    ///   - durationSeconds: how long it took, in seconds.
     /// - Throws: `EventError` for an empty id or a score outside 0 to 1; `LogError` as
     ///   `EventStore.append`.
     @discardableResult

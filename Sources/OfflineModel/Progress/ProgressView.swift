@@ -21,10 +21,18 @@ public struct CourseProgress: Hashable, Sendable {
 /// A completed lesson.
 public struct LessonCompletion: Hashable, Sendable {
     /// The best score of all completions that had one.
-    public internal(set) var bestScore: Double?
+    public var bestScore: Double? { best?.score }
     /// When the lesson was completed first.
     public var completedAt: Timestamp { first.time }
+    /// The completion with the least stamp.
     var first: Stamp
+    /// The completion with the best score; of several the one with the least stamp.
+    var best: Best?
+
+    struct Best: Hashable, Sendable {
+        var score: Double
+        var stamp: Stamp
+    }
 }
 
 /// The progress of all learners.
@@ -32,13 +40,13 @@ public struct ProgressView: ListableView {
     public static let name = "progress"
     public static let version = 1
 
-    private struct Review: Hashable, Sendable {
+    fileprivate struct Review: Hashable, Sendable {
         var courseId: String
         var itemsSeen: Int
         var itemsCorrect: Int
     }
 
-    private struct Learner: Sendable {
+    fileprivate struct Learner: Sendable {
         var active: Register<String>?
         var lessons: TreeDictionary<EntityID, TreeDictionary<EntityID, LessonCompletion>> = [:]
         var reviews: TreeDictionary<EntityID, Register<Review>> = [:]
@@ -63,7 +71,7 @@ public struct ProgressView: ListableView {
             learners[EntityID(lesson.userId), default: Learner()]
                 .lessons[EntityID(lesson.courseId), default: [:]][
                     EntityID(lesson.lessonId),
-                    default: LessonCompletion(bestScore: nil, first: stamp)
+                    default: LessonCompletion(first: stamp)
                 ].add(lesson.score, stamp)
         case ReviewCompleted.type:
             guard let review = try? ReviewCompleted(json: json) else { return ignored += 1 }
@@ -132,10 +140,140 @@ public struct ProgressView: ListableView {
     }
 }
 
+extension ProgressView {
+    public func encodedState() -> [UInt8]? {
+        var writer = StateWriter()
+        writer.add(count: ignored)
+        var entries = writer.entries(count: learners.count)
+        for (userId, learner) in learners {
+            writer.begin(userId, of: &entries)
+            learner.encode(to: &writer)
+        }
+        writer.end(entries)
+        return writer.bytes
+    }
+
+    public init(encodedState: [UInt8]) throws {
+        var reader = StateReader(encodedState)
+        ignored = try reader.tally()
+        var learners = self.learners
+        try reader.entries { (reader, userId) throws(EventError) in
+            learners[userId] = try Learner(&reader)
+        }
+        try reader.finish()
+        self.learners = learners
+    }
+}
+
+extension ProgressView: CompactableView {
+    /// Needed are the active course, a lesson's first and best completion, and the event that holds
+    /// a review.
+    public func retention(of event: Event) -> Retention {
+        let json = event.content.json ?? []
+        switch event.type {
+        case CourseActivated.type:
+            guard let course = try? CourseActivated(json: json) else {
+                return .needed(.notUnderstood)
+            }
+            return .of(event, heldBy: [learners[EntityID(course.userId)]?.active?.stamp])
+        case LessonCompleted.type:
+            guard let lesson = try? LessonCompleted(json: json) else {
+                return .needed(.notUnderstood)
+            }
+            let completion = self.lesson(
+                lesson.lessonId, course: lesson.courseId, of: lesson.userId)
+            // Without a score it could be the first one only.
+            let best = lesson.score == nil ? [] : [completion?.best?.stamp]
+            return .of(event, heldBy: [completion?.first] + best)
+        case ReviewCompleted.type:
+            guard let review = try? ReviewCompleted(json: json) else {
+                return .needed(.notUnderstood)
+            }
+            let reviews = learners[EntityID(review.userId)]?.reviews
+            return .of(event, heldBy: [reviews?[EntityID(review.reviewId)]?.stamp])
+        default: return .unconcerned
+        }
+    }
+}
+
+extension ProgressView.Learner {
+    fileprivate func encode(to writer: inout StateWriter) {
+        writer.add(active != nil)
+        if let active {
+            writer.add(active.value)
+            writer.add(active.stamp)
+        }
+        var courses = writer.entries(count: lessons.count)
+        for (courseId, lessons) in lessons {
+            writer.begin(courseId, of: &courses)
+            var entries = writer.entries(count: lessons.count)
+            for (lessonId, lesson) in lessons {
+                writer.begin(lessonId, of: &entries)
+                writer.add(lesson.first)
+                writer.add(lesson.best != nil)
+                guard let best = lesson.best else { continue }
+                writer.add(best.score)
+                writer.add(best.stamp)
+            }
+            writer.end(entries)
+        }
+        writer.end(courses)
+        var entries = writer.entries(count: reviews.count)
+        for (reviewId, review) in reviews {
+            writer.begin(reviewId, of: &entries)
+            writer.add(review.value.courseId)
+            writer.add(count: review.value.itemsSeen)
+            writer.add(count: review.value.itemsCorrect)
+            writer.add(review.stamp)
+        }
+        writer.end(entries)
+    }
+
+    fileprivate init(_ reader: inout StateReader) throws(EventError) {
+        if try reader.bool() { active = Register(try reader.string(), try reader.stamp()) }
+        var lessons = self.lessons
+        try reader.entries { (reader, courseId) throws(EventError) in
+            var course: TreeDictionary<EntityID, LessonCompletion> = [:]
+            try reader.entries { (reader, lessonId) throws(EventError) in
+                course[lessonId] = try LessonCompletion(&reader)
+            }
+            guard !course.isEmpty else { throw reader.fault("a course has no lessons") }
+            lessons[courseId] = course
+        }
+        self.lessons = lessons
+        var reviews = self.reviews
+        try reader.entries { (reader, reviewId) throws(EventError) in
+            let review = ProgressView.Review(
+                courseId: try reader.string(), itemsSeen: try reader.nonNegative(),
+                itemsCorrect: try reader.nonNegative())
+            guard review.itemsCorrect <= review.itemsSeen else {
+                throw reader.fault("more items were answered right than were asked")
+            }
+            reviews[reviewId] = Register(review, try reader.stamp())
+        }
+        self.reviews = reviews
+        guard active != nil || !lessons.isEmpty || !reviews.isEmpty else {
+            throw reader.fault("a learner has done nothing")
+        }
+    }
+}
+
 extension LessonCompletion {
     fileprivate mutating func add(_ score: Double?, _ stamp: Stamp) {
         first = min(first, stamp)
-        if let score { bestScore = max(bestScore ?? score, score) }
+        guard let score else { return }
+        if let best {
+            guard score > best.score || (score == best.score && stamp < best.stamp) else { return }
+        }
+        best = Best(score: score, stamp: stamp)
+    }
+
+    fileprivate init(_ reader: inout StateReader) throws(EventError) {
+        first = try reader.stamp()
+        guard try reader.bool() else { return }
+        let score = try reader.double()
+        guard (0...1).contains(score) else { throw reader.fault("a score is not from 0 to 1") }
+        best = Best(score: score, stamp: try reader.stamp())
     }
 }
 

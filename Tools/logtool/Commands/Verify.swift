@@ -27,7 +27,8 @@ struct Verify: AsyncParsableCommand {
     private func work() throws {
         let progress = Progress("verified")
         var count = 0
-        var checkpoints = CheckpointVerifier(directory, views: OfflineModel.views + [Outbox.self])
+        var checkpoints = CheckpointVerifier(
+            directory, catalogue: OfflineModel.catalogue, views: OfflineModel.views + [Outbox.self])
         let summary = try LogVerifier(directory).verify { prefix, line in
             count += 1
             progress.update(count)

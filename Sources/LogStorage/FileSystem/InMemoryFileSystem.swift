@@ -2,7 +2,6 @@
 // log thousands of times. Bytes can be reached directly to damage them, operations can be made to
 // fail, a quota can be set. Crashes and lost writes are not modelled here.
 
-import LogStorage
 import Synchronization
 
 /// A file system in memory.
@@ -35,11 +34,7 @@ public final class InMemoryFileSystem: FileSystem {
             guard state.directories.contains(path) else {
                 throw state.error(state.exists(path) ? .wrongKind : .notFound, "list", path)
             }
-            let prefix = path == "/" ? "/" : path + "/"
-            let all = Array(state.names.keys) + Array(state.directories)
-            return all.filter {
-                $0.count > prefix.count && InMemoryState.parent(of: $0) == path
-            }.map { String($0.dropFirst(prefix.count)) }
+            return state.entries(of: path)
         }
     }
 
@@ -68,9 +63,22 @@ public final class InMemoryFileSystem: FileSystem {
         try state.withLock { (state) throws(FileError) in
             try state.check("remove", path)
             guard let node = state.names.removeValue(forKey: path) else {
-                throw state.error(.notFound, "remove", path)
+                throw state.error(
+                    state.directories.contains(path) ? .wrongKind : .notFound, "remove", path)
             }
             state.dropIfUnused(node)
+        }
+    }
+
+    /// Removes an empty folder.
+    public func removeDirectory(_ path: String) throws(FileError) {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("remove", path)
+            guard state.directories.contains(path) else {
+                throw state.error(state.exists(path) ? .wrongKind : .notFound, "remove", path)
+            }
+            guard state.entries(of: path).isEmpty else { throw state.error(.io, "remove", path) }
+            state.directories.remove(path)
         }
     }
 

@@ -1,8 +1,6 @@
 // An open file of InMemoryFileSystem. Like a POSIX descriptor it outlives the file's name, and its
 // lock ends with it.
 
-import LogStorage
-
 /// One open file in memory.
 final class InMemoryFile: File {
     private let system: InMemoryFileSystem

@@ -1,8 +1,6 @@
 // The tables of InMemoryFileSystem: names apart from the files they lead to, as on a real one, so
 // that an open file survives its name.
 
-import LogStorage
-
 /// Names, files and folders.
 struct InMemoryState {
     struct Node {
@@ -21,6 +19,14 @@ struct InMemoryState {
     var usedBytes: Int { nodes.values.reduce(0) { $0 + $1.bytes.count } }
 
     func exists(_ path: String) -> Bool { names[path] != nil || directories.contains(path) }
+
+    /// The names in a folder.
+    func entries(of path: String) -> [String] {
+        let prefix = path == "/" ? "/" : path + "/"
+        let all = Array(names.keys) + Array(directories)
+        return all.filter { $0.count > prefix.count && Self.parent(of: $0) == path }
+            .map { String($0.dropFirst(prefix.count)) }
+    }
 
     func error(_ code: FileError.Code, _ operation: String, _ path: String) -> FileError {
         FileError(code, operation: operation, path: path, reason: code.rawValue)

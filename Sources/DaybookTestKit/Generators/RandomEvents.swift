@@ -1,0 +1,92 @@
+// Events of all built-in types about few things, so that they meet: the same note, the same moment,
+// ids that only look alike, data that break the rules. Feeds EventHistory.
+
+import Daybook
+import Foundation
+
+extension Choices {
+    /// Identifiers that have little in common with each other but their looks.
+    private static let hostileIDs = [
+        "a", "b", "ab", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\", "noteIdOf8Bytes", "noteIdOf",
+    ]
+
+    /// One of few identifiers; half of the time the same.
+    package mutating func entityID() -> String {
+        bool() ? element(of: Self.hostileIDs) : Self.hostileIDs[0]
+    }
+
+    /// The data of any shipped type.
+    package mutating func shippedPayload() -> any EventPayload {
+        let user = element(of: ["u", "caf\u{E9}", "cafe\u{301}"])
+        switch int(in: 0...8) {
+        case 0:
+            return NoteUpdated(noteId: entityID(), content: "\(int(in: 0...99))", updatedBy: user)
+        case 1:
+            return NoteAdded(
+                noteId: entityID(), cityId: entityID(), content: "\(int(in: 0...99))",
+                createdBy: user)
+        case 2: return NoteDeleted(noteId: entityID(), deletedBy: user)
+        case 3: return CitySaved(userId: user, cityId: entityID())
+        case 4: return CityUnsaved(userId: user, cityId: entityID())
+        case 5: return PreferencesUpdated(userId: user, changes: preferenceChanges())
+        case 6: return CourseActivated(userId: user, courseId: entityID())
+        case 7:
+            return LessonCompleted(
+                userId: user, courseId: element(of: ["c", "d"]), lessonId: element(of: ["l", "m"]),
+                score: bool() ? Double(int(in: 0...3)) / 4 : nil)
+        default:
+            return ReviewCompleted(
+                userId: user, courseId: entityID(), reviewId: element(of: ["r", "s"]),
+                itemsSeen: int(in: 5...9), itemsCorrect: int(in: 0...5))
+        }
+    }
+
+    private mutating func preferenceChanges() -> PreferencesUpdated.Changes {
+        var changes = PreferencesUpdated.Changes()
+        changes.pruneAfterDays = int(in: 1...9)
+        if bool() { changes.autoSync = bool() }
+        if bool(oneIn: 3) { changes.wifiOnlyDownload = bool() }
+        if bool(oneIn: 3) { changes.autoDownloadEnabled = bool() }
+        if bool(oneIn: 3) { changes.showStaleDataWarning = bool() }
+        if bool(oneIn: 3) { changes.maxStorageLimit = int(in: 0...9) }
+        if bool(oneIn: 3) { changes.pruneAfterDays = nil }
+        if changes == PreferencesUpdated.Changes() { changes.autoSync = true }
+        return changes
+    }
+
+    /// An event of any kind: most are shipped, some are not, some break the rules of their type.
+    package mutating func draft(time: ClosedRange<Int> = 0...9) throws -> EventDraft {
+        let kind = int(in: 0...19)
+        var draft: EventDraft
+        switch kind {
+        case 17:
+            draft = EventDraft(
+                type: "com.example.\(entityID())", subject: "s", data: .json(Array("{}".utf8)))
+        case 18:
+            draft = EventDraft(
+                type: "daybook.page.stored", subject: "p", data: .json(Array("{}".utf8)))
+        case 19: draft = brokenDraft()
+        default: draft = try EventDraft(shippedPayload())
+        }
+        draft.id = UUID(integer: UInt128(bits()) << 64 | UInt128(bits()))
+        draft.time = Timestamp(milliseconds: Int64(int(in: time)))
+        return draft
+    }
+
+    private mutating func brokenDraft() -> EventDraft {
+        let (type, data) = element(of: [
+            ("city.saved", #"{"userId":"u"}"#), ("city.unsaved", #"{"userId":"u","cityId":""}"#),
+            ("note.added", #"{"noteId":"a","cityId":"c","createdBy":"u"}"#),
+            ("note.updated", #"{"noteId":"a","content":null,"updatedBy":"u"}"#),
+            ("note.deleted", #"{"noteId":"a"}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"autoSync":"yes"}}"#),
+            ("course.activated", "[]"),
+            ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":2}"#),
+            (
+                "review.completed",
+                #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":4}"#
+            ),
+        ])
+        return EventDraft(type: "daybook.\(type)", subject: "a", data: .json(Array(data.utf8)))
+    }
+}

@@ -1,0 +1,67 @@
+// What is known of one event type. Spec/events.md.
+
+/// The rule of one event type.
+public struct EventRule: Sendable {
+    /// The type.
+    public let type: String
+    /// The name of the action if the type is shipped to the server; nil keeps it on the device.
+    public let action: String?
+    /// Checks a draft, fills in its subject and lane.
+    package let normalise: @Sendable (inout EventDraft) throws(EventError) -> Void
+
+    /// Creates a rule.
+    ///
+    /// - Parameters:
+    ///   - type: the type.
+    ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
+    ///     device.
+    ///   - normalise: throws `EventError` (`invalidData`) for data that break the rules of the type;
+    ///     sets the draft's subject and lane where they follow from the data.
+    public init(
+        type: String, action: String?,
+        normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
+    ) {
+        self.type = type
+        self.action = action
+        self.normalise = normalise
+    }
+
+    /// The rule of a type whose data a payload type reads and checks. What the payload cannot read
+    /// is refused (`EventError`, `invalidData`); subject and lane follow from the data, and a
+    /// subject that an event brings along must be the one.
+    ///
+    /// ```swift
+    /// let rules: [EventRule] = [.of(TripPlanned.self, action: "PLAN_TRIP")]
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - payload: the type of the data.
+    ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
+    ///     device.
+    public static func of<P: EventPayload>(
+        _ payload: P.Type, action: String? = nil
+    ) -> EventRule {
+        EventRule(type: P.type, action: action) { (draft) throws(EventError) in
+            guard let json = draft.json else {
+                throw EventError(.invalidData, "\(P.type) has no data")
+            }
+            let payload: P
+            do {
+                payload = try P(json: json)
+            } catch let error as EventError {
+                throw EventError(error.code, "\(P.type): \(error.detail)")
+            } catch {
+                throw EventError(.invalidData, "\(P.type): \(error)")
+            }
+            guard
+                draft.subject == nil
+                    || draft.subject.map(EntityID.init) == payload.subject.map(EntityID.init)
+            else {
+                throw EventError(
+                    .invalidData, "\(P.type): the subject is not the entity that the data name")
+            }
+            draft.subject = payload.subject
+            draft.lane = payload.lane
+        }
+    }
+}

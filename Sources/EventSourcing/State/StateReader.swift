@@ -1,0 +1,132 @@
+// Takes a view's state out of bytes. The bytes may be anything: every number and length is checked
+// against what is left before it is used, and what StateWriter would have written otherwise is
+// refused, so that whatever is read encodes to the same bytes again. Spec/views.md, VIEW-10.
+
+import Foundation
+import LogFormat
+
+/// Reads the parts of a state one after the other. All methods throw `EventError` (`invalidData`)
+/// for bytes that `StateWriter` does not write.
+package struct StateReader {
+    private let bytes: [UInt8]
+    private var offset = 0
+
+    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Bytes that were not read yet.
+    private var left: Int { bytes.count - offset }
+
+    /// Says what is wrong, and where.
+    package func fault(_ detail: String) -> EventError {
+        EventError(.invalidData, "\(detail), at byte \(offset) of the state")
+    }
+
+    private mutating func advance(_ count: Int) throws(EventError) -> Range<Int> {
+        guard count <= left else { throw fault("the state ends early") }
+        defer { offset += count }
+        return offset..<offset + count
+    }
+
+    /// Nothing may be left.
+    package func finish() throws(EventError) {
+        guard left == 0 else { throw fault("there is something behind the state") }
+    }
+
+    /// Reads a whole number.
+    package mutating func integer() throws(EventError) -> UInt64 {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), through: 63, by: 7) {
+            let byte = try self.byte()
+            // The tenth byte has room for one bit, and a last byte of 0 says nothing.
+            guard shift < 63 || byte <= 1, byte != 0 || shift == 0 else { break }
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+        }
+        throw fault("a number is written in no valid way")
+    }
+
+    /// Reads a number of things that take at least one byte each: no more than bytes are left.
+    package mutating func count() throws(EventError) -> Int {
+        let count = try integer()
+        guard count <= UInt64(left) else { throw fault("the state ends early") }
+        return Int(count)
+    }
+
+    /// Reads a whole number that an `Int` can hold.
+    package mutating func nonNegative() throws(EventError) -> Int {
+        guard let value = Int(exactly: try integer()) else { throw fault("a number is too large") }
+        return value
+    }
+
+    /// Reads how many events something happened to. Far fewer than an `Int` can hold, so that adding
+    /// to it never overflows.
+    package mutating func tally() throws(EventError) -> Int {
+        let value = try integer()
+        guard value <= UInt64(UInt32.max) << 16 else { throw fault("a number is too large") }
+        return Int(value)
+    }
+
+    /// Reads one byte.
+    package mutating func byte() throws(EventError) -> UInt8 { bytes[try advance(1).lowerBound] }
+
+    /// Reads a truth value.
+    package mutating func bool() throws(EventError) -> Bool {
+        switch try byte() {
+        case 0: return false
+        case 1: return true
+        default: throw fault("a truth value is neither 0 nor 1")
+        }
+    }
+
+    /// Reads a number, all its bits.
+    package mutating func double() throws(EventError) -> Double {
+        let range = try advance(8)
+        return Double(bitPattern: bytes.span.bytes.integer(at: range.lowerBound))
+    }
+
+    /// Reads 16 bytes.
+    package mutating func integer128() throws(EventError) -> UInt128 {
+        let range = try advance(16)
+        return bytes.span.bytes.integer(at: range.lowerBound)
+    }
+
+    /// Reads an identity.
+    package mutating func uuid() throws(EventError) -> UUID { UUID(integer: try integer128()) }
+
+    /// Reads a string.
+    package mutating func string() throws(EventError) -> String {
+        let range = try advance(try count())
+        guard let text = try? UTF8Span(validating: bytes.span.extracting(range)) else {
+            throw fault("a string is not UTF-8")
+        }
+        return String(copying: text)
+    }
+
+    /// Reads a time that a line can express.
+    package mutating func time() throws(EventError) -> Timestamp {
+        let value = try integer()
+        let milliseconds = Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+        guard Timestamp.range.contains(milliseconds) else {
+            throw fault("a time lies outside the years 0 to 9999")
+        }
+        return Timestamp(milliseconds: milliseconds)
+    }
+
+    /// Reads a stamp.
+    package mutating func stamp() throws(EventError) -> Stamp {
+        Stamp(time: try time(), source: try integer128(), sequence: try integer())
+    }
+
+    /// Reads entries, whose keys must rise; `body` reads what stands behind each key.
+    package mutating func entries(
+        _ body: (inout StateReader, EntityID) throws(EventError) -> Void
+    ) throws(EventError) {
+        var last: EntityID?
+        for _ in 0..<(try count()) {
+            let key = EntityID(try string())
+            if let last, !(last < key) { throw fault("the keys do not rise") }
+            try body(&self, key)
+            last = key
+        }
+    }
+}

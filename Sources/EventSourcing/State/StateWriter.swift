@@ -1,0 +1,127 @@
+// Puts a view's state into bytes. Equal states give equal bytes: there is one way to write a value,
+// and keyed collections are sorted by the bytes of their keys. Read back by StateReader.
+// Spec/views.md, VIEW-10.
+
+import Foundation
+
+/// Writes the parts of a state one after the other.
+package struct StateWriter {
+    /// What was written so far.
+    package private(set) var bytes: [UInt8] = []
+
+    package init() {}
+
+    /// Writes a whole number in groups of seven bits, the lowest first: small ones are short.
+    package mutating func add(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// Writes a number of things. Never negative.
+    package mutating func add(count: Int) { add(UInt64(count)) }
+
+    /// Writes one byte.
+    package mutating func add(byte: UInt8) { bytes.append(byte) }
+
+    /// Writes a truth value.
+    package mutating func add(_ value: Bool) { bytes.append(value ? 1 : 0) }
+
+    /// Writes a number, all its bits.
+    package mutating func add(_ value: Double) { bytes.append(littleEndian: value.bitPattern) }
+
+    /// Writes 16 bytes.
+    package mutating func add(_ value: UInt128) { bytes.append(littleEndian: value) }
+
+    /// Writes an identity.
+    package mutating func add(_ value: UUID) { add(value.integer) }
+
+    /// Writes a string: the number of its UTF-8 bytes, and these.
+    package mutating func add(_ value: String) {
+        add(count: value.utf8.count)
+        bytes.append(contentsOf: value.utf8)
+    }
+
+    /// Writes a time; years before 1970 are as short as later ones.
+    package mutating func add(_ value: Timestamp) {
+        let milliseconds = value.milliseconds
+        add(UInt64(bitPattern: (milliseconds << 1) ^ (milliseconds >> 63)))
+    }
+
+    /// Writes a stamp.
+    package mutating func add(_ stamp: Stamp) {
+        add(stamp.time)
+        add(stamp.source)
+        add(stamp.sequence)
+    }
+
+    // MARK: Keyed entries
+
+    /// Where the entries of a collection begin, so that `end` can sort them.
+    package struct Entries {
+        fileprivate var starts: [Int] = []
+    }
+
+    /// Writes how many entries there are. For each, in any order, `begin` and what stands behind its
+    /// key must follow, then `end`.
+    package mutating func entries(count: Int) -> Entries {
+        add(count: count)
+        return Entries()
+    }
+
+    /// Begins an entry with its key.
+    package mutating func begin(_ key: EntityID, of entries: inout Entries) {
+        entries.starts.append(bytes.count)
+        add(key.string)
+    }
+
+    /// Sorts the entries by the bytes of their keys. O(n log n).
+    package mutating func end(_ entries: Entries) {
+        guard let first = entries.starts.first, entries.starts.count > 1 else { return }
+        let sorted = sorted(entries)
+        bytes.replaceSubrange(first..., with: sorted)
+    }
+
+    private func sorted(_ entries: Entries) -> [UInt8] {
+        let span = bytes.span
+        let ends = entries.starts.dropFirst() + [bytes.count]
+        var order = zip(entries.starts, ends).map { Entry(span, $0..<$1) }
+        order.sort { a, b in
+            a.head != b.head
+                ? a.head < b.head
+                : bytes[a.key].lexicographicallyPrecedes(bytes[b.key])
+        }
+        var sorted: [UInt8] = []
+        sorted.reserveCapacity(bytes.count - (entries.starts.first ?? 0))
+        for entry in order { sorted.append(contentsOf: bytes[entry.range]) }
+        return sorted
+    }
+
+    /// An entry that was written.
+    private struct Entry {
+        var range: Range<Int>
+        var key: Range<Int>
+        /// The first eight bytes of the key, missing ones as 0: they decide between nearly any two.
+        var head: UInt64
+
+        init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+            self.range = range
+            var start = range.lowerBound
+            var length = Int(bytes[start] & 0x7F)
+            var shift = 7
+            while bytes[start] >= 0x80 {
+                start += 1
+                length |= Int(bytes[start] & 0x7F) << shift
+                shift += 7
+            }
+            key = start + 1..<start + 1 + length
+            head = 0
+            for index in key.lowerBound..<key.lowerBound + 8 {
+                head = head << 8 | UInt64(index < key.upperBound ? bytes[index] : 0)
+            }
+        }
+    }
+}

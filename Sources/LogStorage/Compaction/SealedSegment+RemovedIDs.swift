@@ -1,0 +1,87 @@
+// Reading what a compacted segment remembers of the lines it lost. A list is read once, whole and in
+// portions, before anything in it is believed; after that a lookup reads at most 64 records.
+// Spec/segment.md, SEG-8.
+
+import LogFormat
+
+/// A list of removed ids and where it begins in its segment.
+struct RemovedIDsInFile: Sendable {
+    var list: RemovedIDs
+    var offset: Int
+
+    var end: Int { offset + RemovedIDs.encodedBytes(count: list.count) }
+}
+
+extension SealedSegment {
+    /// Bytes that are read at once: whole records.
+    private static let portionRecords = 8 * 1_024
+
+    /// Reads the lists of removed ids, oldest first.
+    ///
+    /// - Throws: `corrupt` where one is damaged or they do not fill the place between the last frame
+    ///   and the footer.
+    /// - Complexity: O(removed ids); memory for every 64th id.
+    func removedIDs() throws(LogError) -> [RemovedIDsInFile] {
+        var lists: [RemovedIDsInFile] = []
+        var offset = footerAt - (footer.compaction?.removedIDBytes ?? 0)
+        do throws(FormatError) {
+            guard offset >= SegmentHeader.encodedBytes else {
+                throw FormatError(.malformed, "the lists of removed ids have no room")
+            }
+        } catch { throw LogError(error, path: path, offset: footerAt) }
+        while offset < footerAt {
+            let found = RemovedIDsInFile(list: try removedIDs(at: offset), offset: offset)
+            lists.append(found)
+            offset = found.end
+        }
+        return lists
+    }
+
+    private func removedIDs(at offset: Int) throws(LogError) -> RemovedIDs {
+        func bytes(_ at: Int, _ count: Int) throws(LogError) -> [UInt8] {
+            try storage { () throws(FileError) in
+                try file.read(at: at, count: min(count, footerAt - at))
+            }
+        }
+        func format<T>(_ body: () throws(FormatError) -> T) throws(LogError) -> T {
+            do throws(FormatError) { return try body() } catch {
+                throw LogError(error, path: path, offset: offset)
+            }
+        }
+        let prefix = try bytes(offset, RemovedIDs.prefixBytes)
+        var reader = try format { () throws(FormatError) in
+            try RemovedIDsReader(
+                prefix: prefix.span.bytes, base: header.base, through: footer.coveredThrough)
+        }
+        try format { () throws(FormatError) in
+            guard offset + reader.encodedBytes <= footerAt else {
+                throw FormatError(.truncated, "a list of removed ids runs into the footer")
+            }
+        }
+        var at = offset + prefix.count
+        while reader.missing > 0 {
+            let count = min(reader.missing, Self.portionRecords) * RemovedIDs.recordBytes
+            let records = try bytes(at, count)
+            try format { () throws(FormatError) in
+                guard records.count == count else {
+                    throw FormatError(.truncated, "the file ends inside removed ids")
+                }
+                try reader.update(records: records.span.bytes)
+            }
+            at += count
+        }
+        let digest = try bytes(at, RemovedIDs.digestBytes)
+        return try format { () throws(FormatError) in
+            try reader.finish(digest: digest.span.bytes)
+        }
+    }
+
+    /// What one of the lists remembers of an id. O(log removed ids), and one read.
+    func find(_ id: UInt128, in found: RemovedIDsInFile) throws(LogError) -> RemovedID? {
+        guard let place = found.list.place(of: id) else { return nil }
+        let bytes = try storage { () throws(FileError) in
+            try file.read(at: found.offset + place.lowerBound, count: place.count)
+        }
+        return RemovedIDs.find(id, in: bytes.span.bytes, base: header.base)
+    }
+}

@@ -1,0 +1,81 @@
+// The lines of a sealed segment, in order. Spec/segment.md.
+
+import LogFormat
+
+extension SealedSegment {
+    /// Calls `body` with every line from a position on; false from it stops.
+    ///
+    /// - Parameter check: called between commits; what it throws ends the reading.
+    /// - Returns: false if `body` stopped.
+    package func forEachLine(
+        from first: Position, betweenCommits check: () throws -> Void = {},
+        _ body: (LinePrefix, RawSpan) throws -> Bool
+    ) throws -> Bool {
+        guard !footer.frames.isEmpty else { return true }
+        var frames = footer.frames.frame(of: first)
+        let entry = footer.frames[frames]
+        var scanner = SegmentScanner(
+            file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
+        while true {
+            try check()
+            let step = try storage { () throws(FileError) in try scanner.next() }
+            switch step {
+            case .commit(let commit):
+                if commit.beginsFrame {
+                    try self.check(commit)
+                    frames += 1
+                }
+                for line in commit.lines where line.prefix.position >= first {
+                    let bytes = scanner.plaintext.span.bytes.extracting(line.range)
+                    guard try body(line.prefix, bytes) else { return false }
+                }
+            case .tail(.footer, let offset):
+                let last = Position(scanner.expected.rawValue - 1)
+                guard offset == footerAt, last == footer.lines?.upperBound,
+                    footer.isCompacted || last == footer.coveredThrough,
+                    frames == footer.frames.count
+                else {
+                    throw LogError(
+                        .corrupt, path: path, offset: offset,
+                        positions: scanner.expected...max(scanner.expected, footer.coveredThrough),
+                        "the segment ends at position \(last); its footer says "
+                            + "\(footer.lines?.upperBound ?? .zero), and that it covers "
+                            + "\(footer.coveredThrough)")
+                }
+                return true
+            case .tail(_, let offset):
+                throw LogError(
+                    .corrupt, path: path, offset: offset,
+                    positions: positions(from: scanner.expected, after: offset),
+                    "a sealed segment ends before its footer")
+            case .damage(let damage):
+                throw LogError(
+                    .corrupt, path: path, offset: damage.offset,
+                    positions: positions(from: scanner.expected, after: damage.offset),
+                    damage.error.detail + " in a sealed segment. Nothing was changed")
+            }
+        }
+    }
+
+    /// Checks that a frame is where the footer says: where holes are legal, positions do not tell that
+    /// something is missing.
+    func check(_ commit: ScannedCommit) throws(LogError) {
+        let entry = FrameEntry(
+            offset: commit.frameOffset, first: commit.positions.lowerBound)
+        guard !footer.frames.isEmpty,
+            footer.frames[footer.frames.frame(of: entry.first)] == entry
+        else {
+            throw LogError(
+                .corrupt, path: path, offset: commit.frameOffset, positions: commit.positions,
+                "the segment's footer does not name the frame that begins here")
+        }
+    }
+
+    /// The positions that damage at an offset takes along: from the first unread one to the end of
+    /// its frame.
+    package func positions(from first: Position, after offset: Int) -> ClosedRange<Position> {
+        let next = footer.frames.first { $0.offset > offset }?.first
+        let last = next.map { Position($0.rawValue - 1) } ?? footer.coveredThrough
+        return first...max(first, last)
+    }
+}

@@ -1,0 +1,94 @@
+// One action of the outbox: what the event says, and what the server has answered so far.
+// Spec/sync-records.md, OUT-4 and OUT-5.
+
+import EventSourcing
+import Foundation
+import LogFormat
+
+/// One action that waits for the server.
+public struct OutboxEntry: Hashable, Sendable, Identifiable {
+    /// The event's id: the idempotency key.
+    public let id: UUID
+    /// The event's place.
+    public let position: Position
+    /// The action's name: `ADD_NOTE`.
+    public let action: String
+    /// What the action is about.
+    public let entityId: String
+    /// The lane whose order it keeps.
+    public let lane: String
+    /// When it was performed.
+    public let timestamp: Timestamp
+    /// Bytes of its line.
+    public let lineBytes: Int
+    /// The incarnation that made it.
+    let source: UUID
+    /// What the records say of it.
+    var answer: Answer?
+    /// Whether it is a tombstone.
+    var isSettled = false
+
+    /// What the last answer did to an action that it did not settle.
+    struct Answer: Hashable, Sendable {
+        var outcome: SyncSettled.Outcome
+        var retryCount: Int
+        var at: Timestamp
+        var code: String?
+        var detail: String?
+    }
+
+    /// The states of the documents that an unsettled action can have on record.
+    public enum Status: String, Sendable {
+        /// It waits to be sent.
+        case pending = "PENDING"
+        /// It is parked: the server will never take it, or retries are used up.
+        case failed = "FAILED"
+        /// The server has a newer change; its lane waits for a resolution.
+        case conflict = "CONFLICT"
+    }
+
+    init(_ event: Event, action: String) {
+        id = event.id
+        position = event.position
+        self.action = action
+        entityId = event.subject ?? ""
+        lane = event.lane
+        timestamp = event.time
+        lineBytes = event.lineBytes
+        source = event.source
+    }
+
+    /// Where it stands.
+    public var status: Status {
+        switch answer?.outcome {
+        case nil, .retry: .pending
+        case .parked: .failed
+        case .conflict: .conflict
+        }
+    }
+    /// How often the server asked for a retry.
+    public var retryCount: Int { answer?.retryCount ?? 0 }
+    /// When a charged attempt was made last.
+    public var lastAttemptAt: Timestamp? { answer?.at }
+    /// The server's last words, or its code where it said nothing.
+    public var errorMessage: String? { answer?.detail ?? answer?.code }
+}
+
+extension OutboxEntry {
+    /// The action as the documents' SyncAction, with the event's data.
+    public func row(data: [UInt8]?) -> ViewRow {
+        var row = ViewRow()
+        row.add("id", id.text)
+        row.add("actionType", action)
+        row.add("entityId", entityId)
+        row.add("actionData", raw: data)
+        row.add("timestamp", timestamp.description)
+        row.add("syncStatus", status.rawValue)
+        row.add("retryCount", retryCount)
+        row.add("lastAttemptAt", lastAttemptAt?.description)
+        row.add("errorMessage", errorMessage)
+        row.add("parked", status == .failed)
+        row.add("position", Int(clamping: position.rawValue))
+        return row
+    }
+}

@@ -1,0 +1,206 @@
+// One account a log, a log for what no account owns, copies and moved folders, logout.
+
+import Daybook
+import Foundation
+import TestSupport
+import Testing
+
+private struct ThemeChosen: EventPayload, Codable {
+    static let type = "com.example.theme.chosen"
+    var name: String
+}
+
+private struct Theme: Projection, Codable {
+    static let name = "theme"
+    static let version = 1
+    private(set) var chosen: String?
+    mutating func fold(_ event: Event) {
+        guard event.type == ThemeChosen.type, let json = event.content.json,
+            let theme = try? ThemeChosen(json: json)
+        else { return }
+        chosen = theme.name
+    }
+}
+
+private func code(_ body: () async throws -> Void) async -> LogError.Code? {
+    do {
+        try await body()
+        return nil
+    } catch { return (error as? LogError)?.code }
+}
+
+@Suite struct AccountTests {
+    @Test(.verifies("ACC-1"))
+    func `a log belongs to the account it was made for, whoever opens it later`() async throws {
+        let folder = try Folder()
+        let log = folder.path("ada")
+        try await OfflineStore.open(at: log, account: "ada").close()
+        #expect(
+            await code { _ = try await OfflineStore.open(at: log, account: "grace") }
+                == .wrongAccount)
+        let unnamed = try await OfflineStore.open(at: log)
+        #expect(unnamed.events.account == "ada")
+        try await unnamed.close()
+    }
+
+    // MARK: What all accounts share
+
+    @Test(.verifies("ACC-2"))
+    func `the shared log keeps what belongs to the device, and refuses what is shipped`()
+        async throws
+    {
+        let folder = try Folder()
+        let log = folder.path("device")
+        var store = try await OfflineStore.openShared(at: log, views: [Theme.self])
+        #expect(store.events.account == nil)
+        try await store.append(ThemeChosen(name: "dark"))
+        try await store.events.append([
+            EventDraft(type: "daybook.page.stored", subject: "oslo", data: .json(Array("{}".utf8)))
+        ])
+        let attempts: [@Sendable (OfflineStore) async throws -> Void] = [
+            { try await $0.cities.save("lisbon", by: "ada") },
+            { try await $0.notes.add("x", city: "lisbon", by: "ada") },
+            { try await $0.preferences.update(for: "ada") { $0.autoSync = false } },
+            { try await $0.progress.activateCourse("spanish", by: "ada") },
+        ]
+        for attempt in attempts {
+            await #expect {
+                try await attempt(store)
+            } throws: {
+                ($0 as? EventError)?.code == .refused && "\($0)".contains("the account's own log")
+            }
+        }
+        #expect(await store.events.lastDurable == Position(2))
+        #expect(store.view(Outbox.self).count == 0)
+        try await store.close()
+        store = try await OfflineStore.openShared(at: log, views: [Theme.self])
+        #expect(store.view(Theme.self).chosen == "dark")
+        try await store.close()
+        #expect(
+            await code { _ = try await OfflineStore.open(at: log, account: "ada") } == .wrongAccount
+        )
+    }
+
+    @Test(.verifies("ACC-2")) func `an app's own shipped types are refused there as well`()
+        async throws
+    {
+        let rule = EventRule(type: ThemeChosen.type, action: "CHOOSE_THEME") { _ in }
+        let folder = try Folder()
+        let store = try await OfflineStore.openShared(at: folder.path("device"), rules: [rule])
+        await #expect(throws: EventError.self) {
+            try await store.append(ThemeChosen(name: "dark"))
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("ACC-2"))
+    func `an account's log is not opened as the shared one, and nothing in it changes`()
+        async throws
+    {
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.path("ada"), account: "ada")
+        try await store.cities.save("lisbon", by: "ada")
+        try await store.close()
+        func bytes() throws -> [Data] {
+            try folder.names("ada").map { try Data(contentsOf: folder.path("ada/\($0)")) }
+        }
+        let before = try bytes()
+        #expect(
+            await code { _ = try await OfflineStore.openShared(at: folder.path("ada")) }
+                == .wrongAccount)
+        #expect(try bytes() == before)
+    }
+
+    // MARK: Copies
+
+    @Test(.verifies("LINE-4"))
+    func `a copied folder writes under a name of its own, a moved one under its old`()
+        async throws
+    {
+        let folder = try Folder()
+        let original = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        try await original.cities.save("lisbon", by: "ada")
+        try await original.close()
+        try folder.run("cp", "-r", "log", "copy")
+        try folder.run("mv", "log", "moved")
+
+        let copy = try await OfflineStore.open(at: folder.path("copy"), account: "ada")
+        let moved = try await OfflineStore.open(at: folder.path("moved"), account: "ada")
+        #expect(copy.events.incarnation != original.events.incarnation)
+        #expect(moved.events.incarnation == original.events.incarnation)
+        try await copy.cities.save("porto", by: "ada")
+        try await moved.cities.save("porto", by: "ada")
+        let one = try #require(try await copy.events.event(at: Position(2)))
+        let other = try #require(try await moved.events.event(at: Position(2)))
+        #expect(one.sequence == other.sequence && one.source != other.source)
+        // What the copy brought along keeps its name.
+        let first = try #require(try await copy.events.event(at: Position(1)))
+        #expect(first.source == original.events.incarnation)
+        #expect(copy.view(CitiesView.self).cityIDs == ["lisbon", "porto"])
+        try await copy.close()
+        try await moved.close()
+        let again = try await OfflineStore.open(at: folder.path("copy"), account: "ada")
+        #expect(again.events.incarnation == copy.events.incarnation)
+        try await again.close()
+    }
+
+    // MARK: Logout
+
+    @Test(.verifies("ACC-3")) func `after logout every call says that the store is closed`()
+        async throws
+    {
+        let store = try await OfflineStore.inMemory()
+        let note = try await store.notes.add("x", city: "lisbon", by: "ada")
+        try await store.close()
+        let endpoint = try #require(URL(string: "http://127.0.0.1:9/v1/events"))
+        let calls: [@Sendable () async throws -> Void] = [
+            { try await store.append(ThemeChosen(name: "dark")) },
+            { try await store.write { _ in } },
+            { try await store.cities.save("lisbon", by: "ada") },
+            { try await store.notes.update(note.id, "y", by: "ada") },
+            { try await store.sync(to: endpoint) },
+            { _ = try await store.state(at: Position(1)) },
+            { try await store.suspend() },
+            { try await store.resume() },
+            { try await store.erase() },
+            { try await store.erase(discardingUnsynced: true) },
+            { try await store.events.append([]) },
+            { _ = try await store.events.event(at: Position(1)) },
+            { try await store.events.flush() },
+            { try await store.events.checkpoint() },
+        ]
+        for (number, call) in calls.enumerated() {
+            #expect(await code(call) == .closed, "call \(number)")
+        }
+        // Closing twice is harmless, and what was seen last can still be shown.
+        try await store.close()
+        #expect(store.notes(in: "lisbon").current == [note])
+    }
+
+    @Test(.verifies("ACC-3")) func `a closed store is also closed for a sync with nothing to send`()
+        async throws
+    {
+        let store = try await OfflineStore.inMemory()
+        try await store.close()
+        let endpoint = try #require(URL(string: "http://127.0.0.1:9/v1/events"))
+        #expect(await code { try await store.sync(to: endpoint) } == .closed)
+    }
+
+    @Test(.verifies("ACC-3"))
+    func `logout ends the sequences of changes, and the folder can be opened again`() async throws {
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let changes = store.notes(in: "lisbon").changes
+        let seen = Task {
+            var counts: [Int] = []
+            for await notes in changes { counts.append(notes.count) }
+            return counts
+        }
+        try await store.notes.add("x", city: "lisbon", by: "ada")
+        try await store.close()
+        #expect(await seen.value.last == 1)
+        let again = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        #expect(again.notes(in: "lisbon").current.count == 1)
+        try await again.close()
+    }
+}

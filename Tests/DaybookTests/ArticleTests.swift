@@ -1,0 +1,61 @@
+// The articles show code that is compiled and run: what stands in their code blocks is what stands
+// between the marks of Tests/Outside, line by line.
+
+import Foundation
+import Testing
+
+@Suite struct ArticleTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    private static func files(_ folder: String, _ suffix: String) throws -> [URL] {
+        let folder = root.appending(path: folder)
+        return try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+            .filter { $0.hasSuffix(suffix) && !$0.contains(".build") }.sorted()
+            .map { folder.appending(path: $0) }
+    }
+
+    /// The blocks of a text that begin behind a line and end before another, without their margin.
+    private static func blocks(
+        _ text: String, from begins: (Substring) -> Bool, to ends: (Substring) -> Bool
+    ) -> [String] {
+        var blocks: [String] = []
+        var block: [Substring]?
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if begins(line) {
+                block = []
+            } else if ends(line), let lines = block {
+                let margin =
+                    lines.filter { !$0.isEmpty }.map { $0.prefix { $0 == " " }.count }.min() ?? 0
+                blocks.append(lines.map { String($0.dropFirst(margin)) }.joined(separator: "\n"))
+                block = nil
+            } else {
+                block?.append(line)
+            }
+        }
+        return blocks
+    }
+
+    @Test func `every block of Swift in an article is compiled, and every compiled one is shown`()
+        throws
+    {
+        let shown = try Self.files("Sources/Daybook/Daybook.docc", ".md").flatMap { file in
+            Self.blocks(
+                try String(contentsOf: file, encoding: .utf8),
+                from: { $0 == "```swift" }, to: { $0 == "```" })
+        }
+        let compiled = try Self.files("Tests/Outside", ".swift").flatMap { file in
+            Self.blocks(
+                try String(contentsOf: file, encoding: .utf8),
+                from: { $0.hasSuffix(" begins") && $0.contains("// ") },
+                to: { $0.hasSuffix(" ends") && $0.contains("// ") })
+        }
+        #expect(shown.count > 20)
+        for block in shown where !compiled.contains(block) {
+            Issue.record("shown and not compiled:\n\(block)")
+        }
+        for block in compiled where !shown.contains(block) {
+            Issue.record("compiled and not shown:\n\(block)")
+        }
+    }
+}

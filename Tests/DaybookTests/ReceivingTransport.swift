@@ -1,0 +1,21 @@
+// A host app's own transport that takes everything and keeps what it was sent.
+
+import Daybook
+import Foundation
+import Synchronization
+
+/// Says of every event that it was applied.
+final class ReceivingTransport: Transport {
+    private let batches = Mutex<[[UInt8]]>([])
+
+    /// The bodies of all requests.
+    var received: [String] { batches.withLock { $0.map { String(decoding: $0, as: UTF8.self) } } }
+
+    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+        batches.withLock { $0.append(batch) }
+        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
+        let verdicts = (events ?? []).map { ["id": $0["id"], "status": "applied"] }
+        let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
+        return TransportReply(status: 200, body: Array(body))
+    }
+}

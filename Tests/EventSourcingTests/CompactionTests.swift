@@ -1,0 +1,390 @@
+// Compaction of a store: what goes by the views' word, what is kept and why, how ids stay known, and
+// when a store does it by itself.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+private let catalogue = EventCatalogue([
+    EventRule(type: "set", action: nil) { _ in },
+    EventRule(type: "shipped", action: "SHIP") { _ in },
+    EventRule(type: "settled", action: nil) { _ in },
+    EventRule(type: "other", action: nil) { _ in },
+])
+
+private func open(
+    _ files: InMemoryFileSystem, _ clock: MovingClock = MovingClock(),
+    views: [any Projection.Type] = [Registers.self, Settled.self],
+    catalogue: EventCatalogue = catalogue, keepingUnknownStates: Bool = false
+) async throws -> EventStore {
+    let numbers = Mutex(SeededRandom(seed: UInt64(files.usedBytes)))
+    return try await EventStore.open(
+        at: "/log", catalogue: catalogue, views: views,
+        keepingUnknownStates: keepingUnknownStates,
+        environment: LogEnvironment(
+            fileSystem: files, now: { clock.now },
+            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }))
+}
+
+private func set(
+    _ subject: String, _ value: Int, type: String = "set", padding: Int = 0
+) -> EventDraft {
+    let text = String(repeating: "\(value)", count: padding)
+    return EventDraft(
+        type: type, subject: subject, data: .json(Array("{\"v\":\(value),\"p\":\"\(text)\"}".utf8)))
+}
+
+private func settled(_ through: UInt64) -> EventDraft {
+    EventDraft(type: "settled", subject: "\(through)")
+}
+
+/// Two registers, set ten times each, all settled, in a sealed segment.
+private func fill(_ store: EventStore) async throws -> [EventDraft] {
+    var drafts: [EventDraft] = []
+    for value in 1...10 { drafts += [set("a", value), set("b", value)] }
+    for draft in drafts { try await store.append([draft]) }
+    try await store.append([settled(1_000)])
+    try store.log.roll()
+    return drafts
+}
+
+private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
+    files.image.filter { $0.key.hasSuffix(".lz4") }
+}
+
+@Suite struct StoreCompactionTests {
+    @Test(.verifies("CMP-27", "CMP-28"))
+    func `what was replaced goes, and the views are what they were, also after reopening`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        _ = try await fill(store)
+        let before = store.view(Registers.self)
+        let report = try await store.compact()
+        #expect(report.removed == 18)
+        #expect(report.types.map(\.type) == ["set", "settled"])
+        #expect(report.types[0].events == 20 && report.types[0].kept == [.current: 2])
+        #expect(report.types[1].removed == 0 && report.types[1].kept == [.noRule: 1])
+        #expect(report.freedBytes == report.types[0].freedBytes && report.freedBytes > 18 * 150)
+        #expect(report.segments == 1 && report.segmentsRewritten == 1)
+        #expect(report.bytesAfter < report.bytesBefore)
+        #expect(report.idsRemembered == 18)
+        #expect(report.compactedThrough == Position(21) && report.limit == Position(21))
+        #expect(report.heldBackBy == [] && !report.isDryRun)
+        #expect(store.view(Registers.self) == before)
+        try await store.append([set("a", 11)])
+        try await store.close()
+        // From a checkpoint, and from the beginning.
+        for path in files.image.keys where path.hasPrefix("/log/checkpoints/") {
+            store = try await open(files)
+            #expect(store.view(Registers.self).values["a"]?.text.contains("11") == true)
+            #expect(store.view(Registers.self).values["b"] == before.values["b"])
+            #expect(await store.lastDurable == Position(22))
+            try await store.close()
+            files[path] = nil
+        }
+        store = try await open(files)
+        #expect(store.view(Registers.self).values["b"] == before.values["b"])
+        // What the event behind it has replaced goes now, then nothing more.
+        #expect(try await store.compact().removed == 1)
+        let again = try await store.compact()
+        #expect(again.removed == 0 && again.segmentsRewritten == 0)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-25", "CMP-26", "LINE-6"))
+    func `an id that went is known for 90 days, with the content it had`() async throws {
+        let files = InMemoryFileSystem()
+        let clock = MovingClock()
+        var store = try await open(files, clock)
+        var drafts = try await fill(store)
+        drafts[0].time = try await store.event(at: Position(1))?.time
+        try await store.compact()
+        #expect(try await store.event(at: Position(1)) == nil)
+        for reopened in [false, true] {
+            if reopened {
+                try await store.close()
+                store = try await open(files, clock)
+            }
+            // Without a time, and with the one it had; data as JSON, whatever the spelling.
+            var other = drafts[2]
+            other.data = .json(Array(#"{ "p":"", "v": 2.0 }"#.utf8))
+            other.lane = "another lane, which does not count"
+            let known = try await store.append([drafts[0], drafts[1], other])
+            #expect(known.map(\.position.rawValue) == [1, 2, 3])
+            #expect(known.allSatisfy { !$0.isNew })
+            var later = drafts[0]
+            later.time = Timestamp(milliseconds: 5)
+            var different = drafts[1]
+            different.data = .json(Array(#"{"v":2,"p":""}"#.utf8))
+            var retyped = drafts[1]
+            retyped.type = "other"
+            for refused in [later, different, retyped] {
+                await #expect { try await store.append([refused]) } throws: {
+                    ($0 as? EventError)?.code == .idReused
+                }
+            }
+            #expect(await store.lastDurable == Position(21))
+        }
+        clock.advance(days: 90, milliseconds: -1)
+        #expect(try await store.append([drafts[0]])[0].isNew == false)
+        clock.advance(milliseconds: 1)
+        #expect(
+            try await store.append([drafts[0]])[0]
+                == Appended(
+                    id: drafts[0].id, position: Position(22), isNew: true))
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-27", "CMP-28"))
+    func `what is not settled, or not surely, or not sealed stays, with the reason`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append([
+            set("a", 1), set("a", 2), set("s", 1, type: "other"), set("x", 1, type: "unheard-of"),
+            settled(1),
+        ])
+        try store.log.roll()
+        try await store.append([set("a", 3)])
+        var report = try await store.compact()
+        #expect(
+            report.kept == [
+                .successorUnsettled: 1, .unsettled: 1, .noRule: 2, .unknownType: 1,
+                .liveSegment: 1,
+            ])
+        #expect(report.removed == 0 && report.segmentsRewritten == 0)
+        try await store.append([settled(2)])
+        report = try await store.compact()
+        #expect(report.kept[.successorUnsettled] == 2)
+        try await store.append([settled(1_000)])
+        report = try await store.compact()
+        #expect(report.removed == 2)
+        #expect(report.types.first { $0.type == "set" }?.kept == [.liveSegment: 1])
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-27")) func `without a view that knows, nothing shipped is settled`()
+        async throws
+    {
+        for (catalogue, removed) in [(catalogue, 0), (EventCatalogue(), 18)] {
+            let files = InMemoryFileSystem()
+            let store = try await open(files, views: [Registers.self], catalogue: catalogue)
+            _ = try await fill(store)
+            #expect(try await store.compact().removed == removed)
+            try await store.close()
+        }
+    }
+
+    @Test(.verifies("CMP-27"))
+    func `a view without a rule keeps what it came to, and one that is not stored holds all back`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let views: [any Projection.Type] = [Registers.self, Settled.self, Counter.self]
+        var store = try await open(files, views: views)
+        _ = try await fill(store)
+        #expect(try await store.compact().removed == 18)
+        try await store.close()
+        store = try await open(files, views: views)
+        #expect(store.view(Counter.self).count == 21)
+        try await store.close()
+
+        let others = InMemoryFileSystem()
+        store = try await open(others, views: views + [UnstoredCounter.self])
+        _ = try await fill(store)
+        for dryRun in [true, false] {
+            let report = try await store.compact(dryRun: dryRun)
+            #expect(report.removed == 0)
+            #expect(report.heldBackBy == ["unstored"])
+            #expect(report.limit == .zero)
+            #expect(report.kept == [.afterCheckpoint: 21])
+        }
+        try await store.close()
+        store = try await open(others, views: views + [UnstoredCounter.self])
+        #expect(store.view(UnstoredCounter.self).count == 21)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-27")) func `a view that is new waits until its state is stored`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        _ = try await fill(store)
+        try await store.checkpoint()
+        try await store.close()
+        // The tool keeps the counter's state, at the position that it had.
+        store = try await open(files, views: [Registers.self, Settled.self, Counter.self])
+        try await store.checkpoint()
+        try await store.checkpoint()
+        try await store.close()
+        store = try await open(files, keepingUnknownStates: true)
+        for value in 11...20 { try await store.append([set("a", value)]) }
+        try store.log.roll()
+        let report = try await store.compact()
+        #expect(report.limit == Position(21))
+        #expect(report.heldBackBy == ["counter"])
+        #expect(report.removed == 19)
+        try await store.close()
+        store = try await open(files, views: [Registers.self, Settled.self, Counter.self])
+        #expect(store.view(Counter.self).count == 31)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-27"))
+    func `a state before the position of compaction is refused, and that is named`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        _ = try await fill(store)
+        #expect(
+            try await store.state(at: Position(3)).view(Registers.self).values["a"]?.text
+                .contains(#""v":2"#) == true)
+        try await store.compact()
+        let error = await #expect(throws: EventError.self) {
+            try await store.state(at: Position(20))
+        }
+        #expect(error?.code == .refused)
+        #expect(error?.detail.contains("position 21") == true)
+        let now = try await store.state(at: Position(21)).view(Registers.self)
+        #expect(now == store.view(Registers.self))
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-28"))
+    func `a dry run says what would go, and changes nothing`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        _ = try await fill(store)
+        let before = files.image
+        let look = try await store.compact(dryRun: true)
+        let isUnchanged = files.image == before
+        #expect(isUnchanged)
+        let report = try await store.compact()
+        #expect(look.isDryRun && look.removed == 18 && report.removed == 18)
+        #expect(look.bytesBefore == report.bytesBefore)
+        #expect(look.types.first?.freedBytes == report.types.first?.freedBytes)
+        #expect(look.segmentsRewritten == 1 && look.idsRemembered == 18)
+        #expect(look.compactedThrough == Position(21))
+        #expect(look.bytesAfter < look.bytesBefore)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-23", "CMP-24"))
+    func `appends go on during a compaction, and several compactions wait for each other`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files, views: [Registers.self, Settled.self, Counter.self])
+        for _ in 0..<4 { _ = try await fill(store) }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<3 { group.addTask { try await store.compact().removed } }
+            for number in 0..<60 {
+                group.addTask {
+                    try await store.append([set("c\(number % 7)", number)])
+                    return 0
+                }
+            }
+            let removed = try await group.reduce(0, +)
+            #expect(removed == 78)
+        }
+        #expect(store.view(Counter.self).count == 4 * 21 + 60)
+        let values = store.view(Registers.self)
+        try await store.close()
+        let again = try await open(files, views: [Registers.self, Settled.self, Counter.self])
+        #expect(again.view(Registers.self) == values)
+        #expect(again.view(Counter.self).count == 4 * 21 + 60)
+        try await again.close()
+    }
+
+    @Test(.verifies("CMP-23"))
+    func `a compaction ends when it is cancelled, and when the store is closed or suspended`()
+        async throws
+    {
+        for way in ["cancel", "close", "suspend"] {
+            let files = InMemoryFileSystem()
+            let store = try await open(files)
+            for _ in 0..<3 { _ = try await fill(store) }
+            let started = AsyncStream.makeStream(of: Void.self)
+            files.failing { operation, path in
+                if operation == "write", path == "/log/compaction.new" {
+                    started.continuation.yield()
+                    Thread.sleep(forTimeInterval: 0.05)
+                }
+                return nil
+            }
+            let work = Task { try await store.compact() }
+            for await _ in started.stream { break }
+            switch way {
+            case "cancel": work.cancel()
+            case "close": try await store.close()
+            default:
+                try await store.suspend()
+                await #expect(throws: LogError.self) { try await store.compact() }
+                try await store.resume()
+            }
+            await #expect(throws: CancellationError.self) { try await work.value }
+            files.failing(nil)
+            #expect(files["/log/compaction.new"] == nil)
+            try await store.close()
+            #expect(files.openFileCount == 0)
+            await #expect { try await store.compact() } throws: {
+                ($0 as? LogError)?.code == .closed
+            }
+            let again = try await open(files)
+            #expect(try await again.compact().kept[.current] == 2)
+            try await again.close()
+        }
+    }
+
+    @Test(.verifies("CMP-23", "SEG-10"))
+    func `a full disk leaves the log as it was, and the room kept aside may be enough`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        _ = try await fill(store)
+        let image = segments(files)
+        files.failing { operation, path in
+            guard path.hasSuffix("/compaction.new"), operation == "write" else { return nil }
+            return FileError(.noSpace, operation: operation, path: path, reason: "full")
+        }
+        await #expect { try await store.compact() } throws: {
+            ($0 as? LogError)?.code == .diskFull
+        }
+        let isUnchanged = segments(files) == image
+        #expect(isUnchanged)
+        #expect(files["/log/compaction.new"] == nil)
+        files.failing(nil)
+        // Nothing is left but what was kept aside.
+        #expect((files["/log/reserve"]?.count ?? 0) > 0)
+        files.setQuota(files.usedBytes)
+        #expect(try await store.compact().removed == 18)
+        files.setQuota(nil)
+        try await store.close()
+    }
+
+    @Test func `a big live segment is sealed, so that its events can go, too`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        var random = SeededRandom(seed: 3)
+        for value in 0..<30 {
+            let noise = (0..<60_000).map { _ in
+                String(UnicodeScalar(UInt8(truncatingIfNeeded: random.next() % 64 + 48)))
+            }.joined().replacing("\\", with: "/")
+            var draft = set("a", value)
+            draft.data = .json(Array("\"\(noise)\"".utf8))
+            try await store.append([draft])
+        }
+        try await store.append([settled(1_000)])
+        let report = try await store.compact()
+        #expect(report.removed == 29)
+        #expect(report.bytesAfter < report.bytesBefore / 2)
+        try await store.close()
+    }
+}

@@ -1,0 +1,95 @@
+// Views for tests of compaction: registers, what a server has settled, and one that counts.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+
+/// A clock that a test moves.
+final class MovingClock: Sendable {
+    private let time: Mutex<Int64>
+
+    init(_ now: Int64 = 1_800_000_000_000) { time = Mutex(now) }
+
+    var now: Int64 { time.withLock { $0 } }
+    func advance(days: Int64 = 0, milliseconds: Int64 = 0) {
+        time.withLock { $0 += days * 86_400_000 + milliseconds }
+    }
+}
+
+/// One register for each subject, set by events of the type `set`.
+struct Registers: CompactableView, Equatable {
+    static let name = "registers"
+    static let version = 1
+
+    struct Value: Codable, Equatable {
+        var time: Int64
+        var source: UUID
+        var sequence: UInt64
+        var text: String
+        var stamp: Stamp {
+            Stamp(
+                time: Timestamp(milliseconds: time), source: source.integer, sequence: sequence)
+        }
+    }
+    var values: [String: Value] = [:]
+
+    init() {}
+
+    mutating func fold(_ event: Event) {
+        guard event.type == "set", let subject = event.subject else { return }
+        if let known = values[subject], known.stamp > event.stamp { return }
+        values[subject] = Value(
+            time: event.time.milliseconds, source: event.source, sequence: event.sequence,
+            text: String(decoding: event.content.json ?? [], as: UTF8.self))
+    }
+
+    func retention(of event: Event) -> Retention {
+        guard event.type == "set", let subject = event.subject else { return .unconcerned }
+        guard let value = values[subject], value.stamp != event.stamp else {
+            return .needed(.current)
+        }
+        return .superseded(by: [value.stamp])
+    }
+
+    func encodedState() throws -> [UInt8]? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        return Array(try encoder.encode(values))
+    }
+
+    init(encodedState: [UInt8]) throws {
+        values = try JSONDecoder().decode([String: Value].self, from: Data(encodedState))
+    }
+}
+
+/// The server has settled everything up to the number that the newest `settled` event names.
+struct Settled: SettlementView, Codable {
+    static let name = "settled"
+    static let version = 1
+    var through: UInt64 = 0
+
+    mutating func fold(_ event: Event) {
+        guard event.type == "settled" else { return }
+        through = max(through, UInt64(event.subject ?? "") ?? 0)
+    }
+
+    func isSettled(_ stamp: Stamp) -> Bool { stamp.sequence <= through }
+}
+
+/// Counts every event: no order, no rule, and no way to come to the same without them.
+struct Counter: Projection, Codable {
+    static let name = "counter"
+    static let version = 1
+    var count = 0
+    mutating func fold(_ event: Event) { count += 1 }
+}
+
+/// Counts as well, but is not stored.
+struct UnstoredCounter: Projection {
+    static let name = "unstored"
+    static let version = 1
+    var count = 0
+    mutating func fold(_ event: Event) { count += 1 }
+}

@@ -1,0 +1,111 @@
+// Appends, compaction and readers at once: nobody waits for long, nobody sees a gap, a repeat or a
+// line that is not there.
+
+import DaybookTestKit
+import Dispatch
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct CompactionConcurrencyTests {
+    /// What the threads tell each other.
+    private final class Shared: Sendable {
+        let isOver = Atomic(false)
+        let durable = Atomic<UInt64>(0)
+        let failures = Mutex<[String]>([])
+
+        func note(_ text: String) { failures.withLock { $0.append(text) } }
+    }
+
+    private static func goes(_ position: UInt64) -> Bool { position % 3 != 0 }
+
+    //  writer              compactor            reader
+    //  append … roll       survey, rewrite      list, open, read
+    //  append              rename, swap         goes on reading the old file
+    //  look up             next segment         list again
+    @Test(.verifies("CMP-24", "REC-6"))
+    func `appends, compaction and readers at once`() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/daybook-\(UUID())"
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = folder + "/log"
+        let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
+        let shared = Shared()
+        let commits: UInt64 = TestLog.isDebug ? 200 : 3_000
+        DispatchQueue.concurrentPerform(iterations: 3) { role in
+            do {
+                switch role {
+                case 0:
+                    defer { shared.isOver.store(true, ordering: .sequentiallyConsistent) }
+                    try Self.write(log, commits, shared)
+                case 1: try Self.compact(log, shared)
+                default: try Self.read(path, shared)
+                }
+            } catch { shared.note("\(role): \(error)") }
+        }
+        #expect(shared.failures.withLock { $0 } == [])
+        try CompactionModel.compact(log, removing: Self.goes)
+        try log.close()
+        let summary = try LogVerifier(path).verify { _, _ in nil }
+        #expect(summary.findings == [])
+        #expect(summary.last.rawValue == commits * 3)
+        #expect(summary.events < Int(commits) * 2)
+    }
+
+    private static func write(_ log: Log, _ commits: UInt64, _ shared: Shared) throws {
+        for commit in 0..<commits {
+            var lines: [UInt8] = []
+            for number: UInt64 in 1...3 {
+                lines += TestLog.line(commit * 3 + number, padding: 50) + [0x0A]
+            }
+            try log.append(lines)
+            shared.durable.store(commit * 3 + 3, ordering: .sequentiallyConsistent)
+            if commit % 10 == 9 { try log.roll() }
+            // A line is there or remembered, never neither.
+            let position = commit * 3 / 2 + 1
+            let line = try log.line(id: TestLog.id(position))
+            let removed = try log.removed(id: TestLog.id(position))
+            if let line, line.bytes != TestLog.line(position, padding: 50) {
+                shared.note("line \(position) is another")
+            }
+            if line == nil, removed?.position.rawValue != position || !goes(position) {
+                shared.note("line \(position) is lost")
+            }
+        }
+    }
+
+    private static func compact(_ log: Log, _ shared: Shared) throws {
+        while !shared.isOver.load(ordering: .sequentiallyConsistent) {
+            try CompactionModel.compact(log, removing: goes)
+        }
+    }
+
+    private static func read(_ path: String, _ shared: Shared) throws {
+        var next: UInt64 = 1
+        while !shared.isOver.load(ordering: .sequentiallyConsistent) {
+            let durable = shared.durable.load(ordering: .sequentiallyConsistent)
+            // From the beginning, and going on from where the last read ended.
+            for first in [1, next] {
+                var expected = first
+                let outcome = try LogReader(path).forEachLine(from: Position(first)) {
+                    prefix, line in
+                    let position = prefix.position.rawValue
+                    while expected < position, goes(expected) { expected += 1 }
+                    if position != expected { shared.note("\(position) where \(expected) belongs") }
+                    if line.array != TestLog.line(position, padding: 50) {
+                        shared.note("line \(position) is another")
+                    }
+                    expected = position + 1
+                    return true
+                }
+                while expected <= durable, goes(expected) { expected += 1 }
+                if expected <= durable { shared.note("\(expected) is missing, \(outcome)") }
+                if first == next { next = outcome.last.rawValue + 1 }
+            }
+        }
+    }
+}

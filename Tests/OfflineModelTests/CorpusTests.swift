@@ -1,0 +1,149 @@
+// The corpus of every event type ever released, with its edges. Whatever changes in the code, these
+// lines must go on meaning what Corpus/expected-rows.txt says, and must never change a byte.
+//
+// A type that is released, or released anew with other data, gets lines at the end of
+// Corpus/released-events.ndjson; lines that are there are never touched. Spec/events.md, EVT-13.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import TestSupport
+import Testing
+
+private enum Corpus {
+    private static func file(_ name: String) throws -> [String] {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpus")
+        return try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+            .split(separator: "\n").map(String.init)
+    }
+
+    /// Lines as a log holds them, without newlines.
+    static func lines() throws -> [[UInt8]] {
+        try file("released-events.ndjson").map { Array($0.utf8) }
+    }
+
+    static func environment(_ files: InMemoryFileSystem) -> LogEnvironment {
+        LogEnvironment(fileSystem: files)
+    }
+
+    /// A log that holds the corpus byte for byte, each line a commit, in three segments.
+    static func log() throws -> InMemoryFileSystem {
+        let files = InMemoryFileSystem()
+        let log = try Log(at: "/log", environment: environment(files))
+        for (number, line) in try lines().enumerated() {
+            if number % 20 == 19 { try log.roll() }
+            try log.append(line + [0x0A])
+        }
+        try log.close()
+        return files
+    }
+
+    static func open(_ files: InMemoryFileSystem) async throws -> OfflineStore {
+        try await OfflineStore.open(
+            at: URL(filePath: "/log"), environment: environment(files))
+    }
+
+    /// The rows of all views, and what the outbox holds.
+    private static func rows(_ store: OfflineStore) -> [String] {
+        var rows: [String] = []
+        func add(_ name: String, _ all: [ViewRow], ignored: Int) {
+            rows += all.map { "\(name) " + String(decoding: $0.json, as: UTF8.self) }
+            rows.append("\(name) ignored \(ignored)")
+        }
+        let (cities, notes) = (store.view(CitiesView.self), store.view(NotesView.self))
+        let preferences = store.view(PreferencesView.self)
+        let progress = store.view(ProgressView.self)
+        let outbox = store.view(Outbox.self)
+        add(CitiesView.name, cities.rows(), ignored: cities.ignored)
+        add(NotesView.name, notes.rows(), ignored: notes.ignored)
+        rows.append("notes live \(notes.counts.live) waiting \(notes.counts.waiting)")
+        add(PreferencesView.name, preferences.rows(), ignored: preferences.ignored)
+        add(ProgressView.name, progress.rows(), ignored: progress.ignored)
+        rows += outbox.entries().map { "outbox \($0.position) \($0.action) \($0.lane)" }
+        rows.append("outbox ignored \(outbox.ignored)")
+        return rows
+    }
+
+    /// Are the views what they have to be? Byte by byte: Swift takes two spellings of one accent for
+    /// equal.
+    static func checkRows(_ store: OfflineStore) throws {
+        let rows = rows(store)
+        let expected = try file("expected-rows.txt")
+        for (row, other) in zip(rows, expected) {
+            #expect(row.utf8.elementsEqual(other.utf8), "\(row) instead of \(other)")
+        }
+        #expect(rows.count == expected.count)
+    }
+
+    /// The lines of a log as they are on the disk.
+    static func stored(_ files: InMemoryFileSystem) throws -> [[UInt8]] {
+        var lines: [[UInt8]] = []
+        try LogReader("/log", fileSystem: files).forEachLine { _, line in
+            lines.append(line.array)
+            return true
+        }
+        return lines
+    }
+}
+
+@Suite struct CorpusTests {
+    @Test(.verifies("EVT-13")) func `every released type is in the corpus`() throws {
+        let types = Set(
+            try Corpus.lines().map { try LineDecoder.decode($0.span.bytes).draft.type })
+        #expect(Set(OfflineModel.catalogue.types).subtracting(types) == [])
+        // And enough that no release knows.
+        #expect(types.subtracting(OfflineModel.catalogue.types).count >= 8)
+    }
+
+    @Test(.verifies("EVT-13"))
+    func `the corpus means what it always has, before and after reopening`() async throws {
+        let files = try Corpus.log()
+        for _ in 0..<3 {
+            let store = try await Corpus.open(files)
+            try Corpus.checkRows(store)
+            #expect(store.events.upcastFailures == [:])
+            try await store.events.checkpoint()
+            try await store.close()
+        }
+    }
+
+    @Test(.verifies("EVT-12", "LINE-1"))
+    func `lines survive byte for byte: on the disk, read by position, shipped`() async throws {
+        let files = try Corpus.log()
+        let lines = try Corpus.lines()
+        #expect(try Corpus.stored(files) == lines)
+        let store = try await Corpus.open(files)
+        let positions = (1...lines.count).map { Position(UInt64($0)) }
+        let array = try await store.events.jsonArray(of: positions)
+        #expect(
+            array == [UInt8(ascii: "[")] + lines.joined(separator: [UInt8(ascii: ",")])
+                + [UInt8(ascii: "]")])
+        for (position, line) in zip(positions, lines) {
+            let event = try #require(try await store.events.event(at: position))
+            var again: [UInt8] = []
+            LineEncoder.append(
+                event.content,
+                LinePrefix(
+                    own: event.id.integer, source: event.source.integer, at: event.position),
+                to: &again)
+            #expect(again == line + [0x0A])
+        }
+        try await store.close()
+        #expect(try Corpus.stored(files) == lines)
+    }
+
+    @Test(.verifies("EVT-9", "EVT-13", "LINE-6"))
+    func `the corpus can be imported, once, and keeps all but source and sequence`() async throws {
+        let files = InMemoryFileSystem()
+        let lines = try Corpus.lines()
+        let drafts = try lines.map { try LineDecoder.decode($0.span.bytes).draft }
+        let store = try await Corpus.open(files)
+        for draft in drafts { #expect(try await store.events.append([draft])[0].isNew) }
+        #expect(try await store.events.append(drafts).allSatisfy { !$0.isNew })
+        try Corpus.checkRows(store)
+        try await store.close()
+        // The prefix up to the sequence is 154 bytes long; see LINE-2.
+        let stored = try Corpus.stored(files)
+        #expect(stored.map { $0.dropFirst(154) } == lines.map { $0.dropFirst(154) })
+    }
+}

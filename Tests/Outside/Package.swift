@@ -1,0 +1,25 @@
+// swift-tools-version: 6.2
+// A package as an app would be: of Daybook it sees only what is public. Tools/check builds it and
+// runs its tests; the articles of the documentation show its code.
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+
+let package = Package(
+    name: "outside",
+    platforms: [.macOS("26.0"), .iOS("26.0")],
+    dependencies: [.package(name: "daybook", path: "../..")],
+    targets: [
+        .target(
+            name: "Outside",
+            dependencies: [.product(name: "Daybook", package: "daybook")],
+            swiftSettings: strict),
+        .testTarget(
+            name: "OutsideTests",
+            dependencies: [
+                "Outside", .product(name: "DaybookTestKit", package: "daybook"),
+            ],
+            swiftSettings: strict),
+    ]
+)

@@ -1,0 +1,42 @@
+// The interface that apps rely on, to the letter, with nothing imported but Daybook. What is here
+// must go on compiling.
+
+import Daybook
+
+/// An event of the app's own.
+struct MyEvent: EventPayload, Codable {
+    static let type = "com.example.my.event"
+    var name: String
+}
+
+extension Setting {
+    /// Uses it all, from opening to closing.
+    ///
+    /// - Returns: what the sync came to, and how many notes the first change told of.
+    package func useTheInterface() async throws -> (report: SyncReport, notes: Int) {
+        var count = 0
+
+        let store = try await OfflineStore.open(at: url, account: "user-456")
+        try await store.cities.save("city-1", by: "user-456")
+        let note = try await store.notes.add("Great coffee", city: "city-1", by: "user-456")
+        try await store.notes.update(note.id, "Great coffee, closed on Mondays", by: "user-456")
+        try await store.preferences.update(for: "user-456") { $0.maxStorageLimit = 200 * 1_048_576 }
+        try await store.progress.completeLesson(
+            "lesson-7", course: "spanish", by: "user-456", score: 0.9)
+        try await store.append(MyEvent(name: "opened"), durability: .relaxed)
+        try await store.write { transaction in
+            guard transaction.view(CitiesView.self).isSaved("city-1", by: "user-456") else {
+                return
+            }
+            try transaction.append(CityUnsaved(userId: "user-456", cityId: "city-1"))
+        }
+        for await notes in store.notes(in: "city-1").changes {
+            count = notes.count
+            break
+        }
+        let report = try await store.sync(to: endpoint, credentials: credentials, until: deadline)
+        try await store.close()
+
+        return (report, count)
+    }
+}

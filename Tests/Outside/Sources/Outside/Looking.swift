@@ -1,0 +1,27 @@
+// The code of the article "Looking into a log".
+
+import Daybook
+import Foundation
+
+package enum Looking {
+    package static func back(_ store: OfflineStore, to position: Position) async throws -> Int {
+        // Looking-1 begins
+        if let event = try await store.events.event(at: position) {
+            print(event.time, event.type, event.subject ?? "-")
+        }
+        let past = try await store.state(at: position)
+        let notesThen = past.view(NotesView.self).notes(in: "lisbon")
+        // Looking-1 ends
+        return notesThen.count
+    }
+
+    package static func outbox(_ store: OfflineStore) -> Int {
+        // Looking-2 begins
+        let outbox = store.view(Outbox.self)
+        for entry in outbox.entries() {
+            print(entry.timestamp, entry.action, entry.entityId, entry.status.rawValue)
+        }
+        // Looking-2 ends
+        return outbox.count
+    }
+}

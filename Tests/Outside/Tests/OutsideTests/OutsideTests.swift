@@ -1,0 +1,92 @@
+// Runs what the outside package does with the library.
+
+import Daybook
+import Foundation
+import Outside
+import Testing
+
+/// A folder that goes with the test.
+private final class Folder {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appending(
+            path: "outside-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    var log: URL { url.appending(path: "log") }
+}
+
+/// A server that refuses connections: nobody listens on port 9.
+private let nobody = "http://127.0.0.1:9/v1/events"
+
+@Suite struct OutsideTests {
+    @Test func `the whole interface does what it says, without a server`() async throws {
+        let folder = try Folder()
+        let setting = Setting(
+            url: folder.log, endpoint: try #require(URL(string: nobody)),
+            credentials: BearerToken("secret"), deadline: Date(timeIntervalSinceNow: 1))
+        let (report, notes) = try await setting.useTheInterface()
+        #expect(notes == 1)
+        #expect(report.applied == 0 && report.pending == 6)
+        #expect(report.message != nil)
+        let again = try await OfflineStore.open(at: folder.log, account: "user-456")
+        #expect(again.view(Outbox.self).count == 6)
+        #expect(
+            again.notes(in: "city-1").current.map(\.content) == ["Great coffee, closed on Mondays"])
+        try await again.close()
+    }
+
+    @Test func `a first log is kept, shipped later, shared, and left`() async throws {
+        let folder = try Folder()
+        try await FirstLog.keep(at: folder.log)
+        let store = try await OfflineStore.open(at: folder.log, account: "user-456")
+        let endpoint = try #require(URL(string: nobody))
+        let report = try await FirstLog.ship(
+            store, to: endpoint, until: Date(timeIntervalSinceNow: 0.5))
+        #expect(report.pending == 3)
+        FirstLog.parked(store)
+        #expect(try await FirstLog.leave(store) == 3)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.log.path) == [])
+        #expect(try await FirstLog.share(at: folder.url.appending(path: "device")) == "dark")
+    }
+
+    @Test func `durability is as the article says`() async throws {
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.log)
+        try await Durable.append(store)
+        #expect(await store.events.lastDurable == Position(2))
+        try await Durable.write(store)
+        #expect(store.view(CitiesView.self).cityIDs == ["porto"])
+        try await Durable.appendMany(store, ["oslo", "bergen"])
+        #expect(try await Durable.handle(store) == "saved")
+        try await Durable.pause(store)
+        #expect(!Durable.look(store))
+        #expect(store.view(CitiesView.self).cityIDs == ["bergen", "lisbon", "oslo", "porto"])
+        try await store.close()
+    }
+
+    @Test func `an app's own event changes its form from one release to the next`() async throws {
+        let folder = try Folder()
+        #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lisbon"])
+        #expect(
+            try await SecondRelease.run(at: folder.log) == [
+                "spring": ["lisbon"], "summer": ["porto", "lisbon"],
+            ])
+        // A roll-back: the older release goes on with what it knows.
+        #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lisbon"])
+    }
+
+    @Test func `the past and the outbox can be looked at`() async throws {
+        let store = try await OfflineStore.inMemory()
+        let note = try await store.notes.add("x", city: "lisbon", by: "user-456")
+        try await store.notes.delete(note.id, by: "user-456")
+        #expect(try await Looking.back(store, to: Position(1)) == 1)
+        #expect(try await Looking.back(store, to: Position(2)) == 0)
+        #expect(Looking.outbox(store) == 2)
+        try await store.close()
+    }
+}

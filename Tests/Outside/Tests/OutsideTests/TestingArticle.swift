@@ -1,0 +1,101 @@
+// The code of the article "Testing your app".
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import Testing
+
+// Testing-1 begins
+@Test func aSavedCityIsInTheList() async throws {
+    let store = try await OfflineStore.inMemory(
+        account: "user-456", clock: { Date(timeIntervalSince1970: 0) })
+    try await store.cities.save("lisbon", by: "user-456")
+    #expect(store.view(CitiesView.self).cityIDs == ["lisbon"])
+    try await store.close()
+}
+// Testing-1 ends
+
+// Testing-2 begins
+@Test func notesAreThereAfterARestart() async throws {
+    let environment = LogEnvironment(fileSystem: InMemoryFileSystem())
+    for expected in 1...3 {
+        let store = try await OfflineStore.open(
+            at: URL(filePath: "/log"), account: "user-456", environment: environment)
+        try await store.notes.add("Great coffee", city: "lisbon", by: "user-456")
+        #expect(store.notes(in: "lisbon").current.count == expected)
+        try await store.close()
+    }
+}
+// Testing-2 ends
+
+// Testing-3 begins
+@Test func aFullDeviceIsToldAndPasses() async throws {
+    let files = InMemoryFileSystem()
+    let store = try await OfflineStore.open(
+        at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+    files.setQuota(files.usedBytes)
+    // Noise, since a text that compresses well would find room.
+    let long = (0..<50_000).map { _ in String(UInt8.random(in: .min ... .max), radix: 16) }.joined()
+    await #expect(throws: LogError.self) {
+        try await store.notes.add(long, city: "lisbon", by: "user-456")
+    }
+    files.setQuota(nil)
+    try await store.notes.add(long, city: "lisbon", by: "user-456")
+    try await store.close()
+}
+// Testing-3 ends
+
+// Testing-4 begins
+@Test func whatWasSavedSurvivesAPowerCut() async throws {
+    try await Property.check("saved cities survive", runs: 50) { choices in
+        let machine = SimulatedFileSystem()
+        machine.cutPower(at: choices.int(in: 0...60))
+        var saved: [String] = []
+        do {
+            let store = try await open(machine)
+            for city in ["lisbon", "porto", "oslo"] {
+                try await store.cities.save(city, by: "user-456")
+                saved.append(city)
+            }
+            try await store.close()
+        } catch is LogError {}
+
+        let again = try await open(machine.afterPowerCut(&choices))
+        let found = again.view(CitiesView.self).cityIDs
+        // The one that was under way may be there, or not.
+        try #require(Set(saved).isSubset(of: found) && found.count <= saved.count + 1)
+        try await again.close()
+    }
+}
+
+func open(_ files: any FileSystem) async throws -> OfflineStore {
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+}
+// Testing-4 ends
+
+// Testing-5 begins
+/// A server that knows the city of Lisbon only.
+final class PickyServer: Transport {
+    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
+        let verdicts = (events ?? []).map { event in
+            let isKnown = event["subject"] as? String == "lisbon"
+            return ["id": event["id"], "status": isKnown ? "applied" : "rejected"]
+        }
+        let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
+        return TransportReply(status: 200, body: Array(body))
+    }
+}
+
+@Test func aRejectedCityIsShownAsFailed() async throws {
+    let store = try await OfflineStore.inMemory()
+    try await store.cities.save("lisbon", by: "user-456")
+    try await store.cities.save("atlantis", by: "user-456")
+    let report = try await Replayer(store.events, transport: PickyServer()).run()
+    #expect(report.applied == 1 && report.rejected == 1)
+    #expect(store.view(Outbox.self).entries().map(\.status) == [.failed])
+    try await store.close()
+}
+// Testing-5 ends

@@ -1,0 +1,128 @@
+// What compaction may take away: that no fold notices, whatever comes later and whatever is
+// discarded, and that it is not nothing.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import OfflineModel
+import TestSupport
+import Testing
+
+@testable import Replay
+
+/// All built-in views at one position.
+private struct States {
+    let outbox: Outbox
+    let views: [any CompactableView]
+
+    init(_ events: some Sequence<Event>) {
+        outbox = Outbox(folding: events)
+        views = [
+            CitiesView(folding: events), NotesView(folding: events),
+            PreferencesView(folding: events), ProgressView(folding: events), outbox,
+        ]
+    }
+
+    /// Why an event stays, or nil if it may go: Spec/compaction.md, CMP-1.
+    func keeps(_ event: Event) -> KeptReason? {
+        guard outbox.isSettled(event.stamp) else { return .unsettled }
+        var successors: [Stamp] = []
+        for view in views {
+            switch view.retention(of: event) {
+            case .unconcerned: break
+            case .needed(let reason): return reason
+            case .superseded(let stamps): successors += stamps
+            }
+        }
+        guard !successors.isEmpty else { return .noRule }
+        return successors.allSatisfy(outbox.isSettled) ? nil : .successorUnsettled
+    }
+
+    /// What each view says, in bytes.
+    func bytes() throws -> [[UInt8]?] { try views.map { try $0.encodedState() } }
+}
+
+@Suite struct RetentionTests {
+    @Test(.verifies("CMP-1", "CMP-3", "OUT-7"))
+    func `no fold notices what compaction took away, whatever comes later`() throws {
+        var removed: [String: Int] = [:]
+        try Property.check("fold(L − R + X) = fold(L + X)", runs: 600) { choices in
+            var log = RandomLog()
+            var gone: Set<Position> = []
+            var horizon = 0
+            for _ in 0..<choices.int(in: 1...3) {
+                for _ in 0..<choices.int(in: 1...40) { try log.step(&choices) }
+                let count = log.events.count
+                horizon = choices.bool() ? count : choices.int(in: horizon...count)
+                let kept = log.events.filter { !gone.contains($0.position) }
+                let past = kept.prefix { $0.position.rawValue <= UInt64(horizon) }
+                let states = States(past)
+                // A run that was cancelled has removed some of them.
+                let isCancelled = choices.bool(oneIn: 3)
+                for event in past where states.keeps(event) == nil {
+                    if isCancelled, choices.bool() { continue }
+                    gone.insert(event.position)
+                    removed[event.type, default: 0] += 1
+                }
+                try Self.compare(log.events, without: gone, &choices)
+            }
+            for _ in 0..<choices.int(in: 0...15) { try log.step(&choices) }
+            try Self.compare(log.events, without: gone, &choices)
+        }
+        // It would hold for a rule that takes nothing away, too.
+        let types = [
+            CitySaved.type, CityUnsaved.type, NoteAdded.type, NoteUpdated.type,
+            PreferencesUpdated.type, CourseActivated.type, LessonCompleted.type,
+            ReviewCompleted.type, SyncSettled.type,
+        ]
+        #expect(Set(removed.keys) == Set(types))
+        for type in types { #expect((removed[type] ?? 0) > 20, "\(type)") }
+    }
+
+    /// Compares the first so many views of two histories, the second without what is gone.
+    private static func compare(
+        _ events: [Event], without gone: Set<Position>, views: Int = 5, _ choices: inout Choices
+    ) throws {
+        let expected = try States(events).bytes().prefix(views)
+        let bytes = try States(events.filter { !gone.contains($0.position) }).bytes().prefix(views)
+        guard bytes != expected else { return }
+        choices.note("\(events.map { describe($0, gone) })")
+        let names = zip(expected, bytes).enumerated().filter { $1.0 != $1.1 }.map(\.offset)
+        throw Difference(views: names)
+    }
+
+    private struct Difference: Error {
+        var views: [Int]
+    }
+
+    private static func describe(_ event: Event, _ gone: Set<Position>) -> String {
+        let data = String(decoding: event.content.json ?? [], as: UTF8.self)
+        return "\n\(event.position)\(gone.contains(event.position) ? " GONE" : "")"
+            + "\(event.isOwn ? "" : " foreign") \(event.type) \(event.time.milliseconds) "
+            + "\(event.stamp.source) \(event.stamp.sequence) \(data)"
+    }
+
+    @Test(.verifies("CMP-2"))
+    func `whatever is discarded later, no view misses what was taken away`() throws {
+        var discards = 0
+        try Property.check("fold(L − D − R + X) = fold(L − D + X)", runs: 400) { choices in
+            var log = RandomLog()
+            for _ in 0..<choices.int(in: 1...40) { try log.step(&choices) }
+            let count = log.events.count
+            let horizon = choices.bool() ? count : choices.int(in: 0...count)
+            let states = States(log.events[..<horizon])
+            let gone = Set(
+                log.events[..<horizon].filter { states.keeps($0) == nil }.map(\.position))
+            let discarded = Set(
+                log.outbox.entries().map(\.position).filter { _ in choices.bool() })
+            discards += discarded.count
+            for _ in 0..<choices.int(in: 0...15) { try log.step(&choices) }
+            choices.note("discarded \(discarded)")
+            try Self.compare(
+                log.events.filter { !discarded.contains($0.position) }, without: gone, views: 4,
+                &choices)
+        }
+        #expect(discards > 100)
+    }
+}
