@@ -46,7 +46,7 @@ import Testing
         let folder = try TemporaryFolder()
         let log = URL(filePath: folder.log)
         try FileManager.default.copyItem(
-            at: Tool.root.appending(path: "Spec/vectors/foreign"), to: log)
+            at: Tool.root.appending(path: "Spec/vectors/rolled"), to: log)
         let stored = try ToolRun.logtool("inspect", folder.log, "--events").output
         let exported = try ToolRun.logtool("export", folder.log, "-").output
         #expect(stored.contains("\",\"position\":\""))

@@ -14,8 +14,9 @@ import LogStorage
 /// ```
 ///
 /// Whoever stores the position of the last event that was dealt with goes on behind it, also after a
-/// restart. An event is delivered once it is on the disk: no power cut takes it back. Events that
-/// compaction has removed are left out.
+/// restart. An event is delivered once it is on the disk: no power cut takes it back. It comes in its
+/// newest form, or as it was recorded if it cannot be brought to that. Events that compaction has
+/// removed are left out.
 ///
 /// Iterating reads the disk a batch at a time, when the one before has been taken: a slow consumer
 /// holds at most 256 KiB of lines (or one event), however far behind it is, and slows nobody.
@@ -70,12 +71,8 @@ public struct EventSequence: AsyncSequence, Sendable {
                 }
                 while batch.isEmpty, !isOver, !Task.isCancelled {
                     try await fill()
-                    guard batch.isEmpty, await signals?.next(isolation: actor) == nil else {
-                        continue
-                    }
-                    // Closed: what was recorded last may have come after the look.
-                    isOver = true
-                    try await fill()
+                    // Closed only after the signal of the last commit.
+                    if batch.isEmpty, await signals?.next(isolation: actor) == nil { isOver = true }
                 }
             } catch {
                 isOver = true
@@ -107,9 +104,9 @@ public struct EventSequence: AsyncSequence, Sendable {
                 var bytes = 0
                 do {
                     try cursor.poll(through: durable) { prefix, line in
-                        events.append(
-                            try LogReader.event(
-                                line, prefix, catalogue, directory: start.directory))
+                        let event = try LogReader.event(
+                            line, prefix, catalogue, directory: start.directory)
+                        events.append((try? catalogue.upcast(event)) ?? event)
                         bytes += line.byteCount
                         return bytes < Self.batchBytesMax && events.count < Self.batchEventsMax
                     }
