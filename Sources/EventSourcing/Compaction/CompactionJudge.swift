@@ -14,6 +14,7 @@ package struct CompactionJudge: Sendable {
     private let limit: Position
     private let views: [any CompactableView]
     private let settlements: [any SettlementView]
+    private let catalogue: EventCatalogue
     private let shipsAnything: Bool
 
     /// Creates a judge.
@@ -25,12 +26,15 @@ package struct CompactionJudge: Sendable {
         self.limit = limit
         views = states.compactMap { $0 as? any CompactableView }
         settlements = states.compactMap { $0 as? any SettlementView }
+        self.catalogue = catalogue
         shipsAnything = catalogue.shipsAnything
     }
 
-    /// What becomes of an event of the log. O(views · log state).
+    /// What becomes of an event of the log, given as it was recorded. O(views · log state).
     package func verdict(on event: Event) -> CompactionVerdict {
         guard event.position <= limit else { return .stays(.afterCheckpoint) }
+        // As the views have folded it.
+        let event = catalogue.newestForm(of: event)
         var successors: [Stamp]?
         for view in views {
             switch view.retention(of: event) {
