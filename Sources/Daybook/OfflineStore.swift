@@ -39,6 +39,8 @@ public struct OfflineStore: Sendable {
     ///   - rules: the rules of the app's own event types.
     ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
+    ///   - compaction: when the store takes out what nothing needs any more; nil for only when
+    ///     `compact()` is called.
     ///   - environment: file system, clock and randomness; tests bring their own.
     ///   - progress: called now and then with the number of events folded so far and their total,
     ///     where there are many: at the first opening with a new or changed view.
@@ -48,14 +50,16 @@ public struct OfflineStore: Sendable {
     public static func open(
         at url: URL, account: String? = nil, rules: [EventRule] = [],
         upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        compaction: CompactionPolicy? = CompactionPolicy(),
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
-        OfflineStore(
-            events: try await EventStore.open(
-                at: url.path, account: account,
-                catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
-                views: builtInViews + views, environment: environment, progress: progress))
+        let events = try await EventStore.open(
+            at: url.path, account: account,
+            catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
+            views: builtInViews + views, environment: environment, progress: progress)
+        await events.compactBySelf(compaction)
+        return OfflineStore(events: events)
     }
 
     private static var builtInViews: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
@@ -71,16 +75,18 @@ public struct OfflineStore: Sendable {
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
     public static func openShared(
         at url: URL, rules: [EventRule] = [], upcasters: [Upcaster] = [],
-        views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment(),
+        views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
+        environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
-        OfflineStore(
-            events: try await EventStore.open(
-                at: url.path, isShared: true,
-                catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters)
-                    .withoutShipping,
-                views: builtInViews + views, keepingUnknownStates: false,
-                environment: environment, progress: progress))
+        let events = try await EventStore.open(
+            at: url.path, isShared: true,
+            catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters)
+                .withoutShipping,
+            views: builtInViews + views, keepingUnknownStates: false,
+            environment: environment, progress: progress)
+        await events.compactBySelf(compaction)
+        return OfflineStore(events: events)
     }
 
     /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,

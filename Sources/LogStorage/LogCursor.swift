@@ -162,10 +162,9 @@ package struct LogCursor: Sendable {
     private func check(
         _ footer: SegmentFooter, at offset: Int, of here: Place, next: Position
     ) throws(LogError) {
-        let isWhole =
-            footer.isCompacted
-            ? footer.lines.map { $0.upperBound.next == next } ?? true
-            : footer.coveredThrough.next == next
+        // A compacted segment may cover more than its last line, or have none.
+        let last = footer.isCompacted ? footer.lines?.upperBound : footer.coveredThrough
+        let isWhole = next == last?.next ?? here.base
         guard !isWhole || here.sealed.map({ $0.footerAt != offset }) ?? false else { return }
         throw LogError(
             .corrupt, path: path(here.base), offset: offset,

@@ -42,7 +42,8 @@ import Testing
         try #require(findings > 0, "\(what): the verifier likes it")
         let expected = model.lines.sorted { $0.key < $1.key }.map(\.value)
         if let read = try? TestLog.read(files) {
-            try #require(read == expected, "\(what): a reader gives other lines")
+            let isRight = read == expected
+            try #require(isRight, "\(what): a reader gives other lines")
         }
         var damaged = CompactionModel(files: files)
         damaged.next = model.next

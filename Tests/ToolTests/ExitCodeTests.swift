@@ -25,7 +25,7 @@ import Testing
         try Data(bytes).write(to: segment)
     }
 
-    @Test(.verifies("TOOL-2"), arguments: ["inspect", "verify", "views"])
+    @Test(.verifies("TOOL-2"), arguments: ["inspect", "verify", "views", "compact"])
     func `a missing folder is 66`(command: String) throws {
         let run = try ToolRun.logtool(command, "/nowhere/at-all")
         #expect(run.status == 66)
@@ -36,7 +36,7 @@ import Testing
     func `a folder that holds other things is 66 and is left alone`() throws {
         let folder = try TemporaryFolder()
         _ = try folder.file("holiday.jpg", content: "x")
-        for command in ["inspect", "verify", "views"] {
+        for command in ["inspect", "verify", "views", "compact"] {
             #expect(try ToolRun.logtool(command, folder.path).status == 66)
         }
         let run = try ToolRun.logtool("import", folder.path, Tool.sample)
@@ -114,7 +114,7 @@ import Testing
         return withUnsafeBytes(of: value.littleEndian) { Array($0) }
     }
 
-    @Test(.verifies("TOOL-2", "TOOL-3"))
+    @Test(.verifies("TOOL-2", "TOOL-3", "TOOL-21"))
     func `two writers at once: the second gets 75, readers go on`() throws {
         let folder = try importedSample()
         let holder = Process()
@@ -132,6 +132,8 @@ import Testing
         let second = try ToolRun.logtool("import", folder.log, Tool.sample)
         #expect(second.status == 75)
         #expect(second.messages.contains("another writer"))
+        #expect(try ToolRun.logtool("compact", folder.log).status == 75)
+        #expect(try ToolRun.logtool("compact", folder.log, "--dry-run").status == 0)
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)
         try feed.fileHandleForWriting.close()
         holder.waitUntilExit()

@@ -8,7 +8,11 @@ import Testing
 @Suite struct GoldenTests {
     private func check(_ name: String, _ run: ToolRun, status: Int32 = 0) throws {
         #expect(run.status == status, "\(run.messages)")
-        let text = Self.withoutWhatVaries(run.output)
+        try check(name, text: run.output)
+    }
+
+    private func check(_ name: String, text output: String) throws {
+        let text = Self.withoutWhatVaries(output)
         let file = Tool.root.appending(path: "Tests/ToolTests/Golden/\(name).txt")
         if ProcessInfo.processInfo.environment["DAYBOOK_UPDATE_GOLDEN"] != nil {
             try Data(text.utf8).write(to: file)
@@ -28,6 +32,10 @@ import Testing
         text.replace(/"ratio":[0-9.]+/, with: "\"ratio\":<r>")
         text.replace(/\nratio {11}[0-9.]+/, with: "\nratio           <r>")
         text.replace(/at byte [0-9]+/, with: "at byte <n>")
+        text.replace(/"bytes(Before|After)":[0-9]+/) { "\"bytes\($0.output.1)\":<n>" }
+        text.replace(/\nbytes(Before|After)( +)[0-9]+/) {
+            "\nbytes\($0.output.1)\($0.output.2)<n>"
+        }
         return text
     }
 
@@ -99,6 +107,40 @@ import Testing
         try check("view-\(view)-at-20", ToolRun.logtool("views", folder.log, view, "--at", "20"))
     }
 
+    @Test(.verifies("CMP-28", "OUT-7", "TOOL-1", "TOOL-20", "TOOL-21"))
+    func `compact says what went and what was kept, and the views stay as they were`() throws {
+        let folder = try importedSample()
+        func ship() throws {
+            let server = try RunningServer(database: folder.path + "/server.sqlite")
+            defer { server.kill() }
+            let run = try ToolRun.logtool("replay", folder.log, "--to", server.url, "--once")
+            try #require(run.status == 0, "\(run.messages)")
+        }
+        func views() throws -> [String] {
+            try ["cities", "notes", "preferences", "progress", "outbox"].map {
+                try ToolRun.logtool("views", folder.log, $0).output
+            }
+        }
+        // Nothing is settled yet.
+        try check("compact-unsettled", ToolRun.logtool("compact", folder.log, "--dry-run"))
+        try ship()
+        let before = try views()
+        let image = try folder.image()
+        try check("compact-dry-run", ToolRun.logtool("compact", folder.log, "--dry-run"))
+        #expect(try folder.image() == image)
+        try check("compact", ToolRun.logtool("compact", folder.log))
+        #expect(try views() == before)
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        try check(
+            "compact-again", ToolRun.logtool("compact", folder.log, "--output", "table"))
+        #expect(try views() == before)
+        // What went is still known.
+        try check("import-compacted", ToolRun.logtool("import", folder.log, Tool.sample))
+        let past = try ToolRun.logtool("views", folder.log, "notes", "--at", "20")
+        #expect(past.status == 65 && past.output.isEmpty)
+        #expect(past.messages.contains("compacted through position 57"))
+    }
+
     @Test(.verifies("REC-7", "TOOL-2"))
     func `verify prints nothing for a sound log and its findings for another`() throws {
         let folder = try importedSample()
@@ -111,7 +153,20 @@ import Testing
             "verify-damaged", ToolRun.logtool("verify", folder.log, "--output", "json"), status: 1)
     }
 
-    @Test(arguments: ["", "import", "inspect", "verify", "views", "replay"])
+    @Test(.verifies("TOOL-11")) func `repair says what it would do and what it did`() throws {
+        let folder = try TemporaryFolder()
+        let log = URL(filePath: folder.log)
+        try FileManager.default.copyItem(
+            at: Tool.root.appending(path: "Spec/vectors/damaged"), to: log)
+        try check("repair", ToolRun.logtool("repair", folder.log), status: 1)
+        try check(
+            "repair-table", ToolRun.logtool("repair", folder.log, "--output", "table"), status: 1)
+        let run = try ToolRun.logtool("repair", folder.log, "--yes")
+        #expect(run.output.contains("\(folder.log)/quarantine/"))
+        try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
+    }
+
+    @Test(arguments: ["", "import", "inspect", "verify", "views", "compact", "replay", "repair"])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
         let run =

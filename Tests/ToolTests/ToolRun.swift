@@ -75,6 +75,15 @@ final class TemporaryFolder {
     /// The path of a log in this folder.
     var log: String { url.appending(path: "log").path }
 
+    /// The content of every file of the log, by its name.
+    func image() throws -> [String: Data] {
+        var image: [String: Data] = [:]
+        for case let name as String in FileManager.default.enumerator(atPath: log) ?? .init() {
+            image[name] = FileManager.default.contents(atPath: log + "/" + name)
+        }
+        return image
+    }
+
     func file(_ name: String, content: String = "") throws -> URL {
         let file = url.appending(path: name)
         try Data(content.utf8).write(to: file)

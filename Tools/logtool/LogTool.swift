@@ -1,4 +1,4 @@
-// The command line of a log: look into it, verify it, feed it, ship it. Data go to stdout, messages
+// The command line of a log: look into it, verify it, feed it, compact it, ship it. Data go to stdout, messages
 // and progress to stderr. Spec/logtool.md.
 
 import ArgumentParser
@@ -7,12 +7,13 @@ import ArgumentParser
 struct LogTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logtool",
-        abstract: "Inspects, verifies, feeds and ships Daybook logs.",
+        abstract: "Inspects, verifies, feeds, compacts and ships Daybook logs.",
         discussion: """
             Exit codes: 0 clean, 1 findings, 64 usage, 65 bad data, 66 no such log, 74 I/O, \
             75 locked or offline.
             """,
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Views.self, Replay.self,
+            Import.self, Inspect.self, Verify.self, Views.self, Compact.self, Replay.self,
+            Repair.self,
         ])
 }

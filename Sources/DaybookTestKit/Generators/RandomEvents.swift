@@ -25,7 +25,12 @@ extension Choices {
             return NoteAdded(
                 noteId: entityID(), cityId: entityID(), content: "\(int(in: 0...99))",
                 createdBy: user)
-        case 2: return NoteDeleted(noteId: entityID(), deletedBy: user)
+        case 2:
+            // Seldom: it puts an end to what may happen to a note.
+            let note = entityID()
+            return bool(oneIn: 4)
+                ? NoteDeleted(noteId: note, deletedBy: user)
+                : NoteUpdated(noteId: note, content: "", updatedBy: user)
         case 3: return CitySaved(userId: user, cityId: entityID())
         case 4: return CityUnsaved(userId: user, cityId: entityID())
         case 5: return PreferencesUpdated(userId: user, changes: preferenceChanges())

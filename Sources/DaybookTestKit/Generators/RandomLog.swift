@@ -20,7 +20,7 @@ package struct RandomLog: Sendable {
 
     /// Adds one event of any kind.
     package mutating func step(_ choices: inout Choices) throws {
-        switch choices.int(in: 0...11) {
+        switch choices.int(in: 0...13) {
         case 0...4: add(try choices.draft(), &choices)
         case 5...7: addForeign(try choices.draft(), &choices)
         case 8, 9: add(try EventDraft(reply(&choices)), &choices)

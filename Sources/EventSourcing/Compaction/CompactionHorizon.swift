@@ -50,11 +50,17 @@ struct CompactionHorizon: Sendable {
     }
 
     /// The horizon that the stored states would come to if they were written now: for looking only.
-    static func present(_ views: ViewSet, at position: Position) -> CompactionHorizon {
+    ///
+    /// - Parameter others: states of views that are not known here; they stay where they are.
+    static func present(
+        _ views: ViewSet, at position: Position, others: [StoredState]
+    ) -> CompactionHorizon {
         let unstored = views.unstored
         guard unstored.isEmpty else { return none(heldBackBy: unstored) }
         return CompactionHorizon(
-            limit: position, position: position, states: views.projections, heldBackBy: [])
+            limit: others.reduce(position) { min($0, $1.position) }, position: position,
+            states: views.projections,
+            heldBackBy: others.filter { $0.position < position }.map(\.name).sorted())
     }
 
     private static func none(heldBackBy views: [String]) -> CompactionHorizon {
@@ -63,13 +69,12 @@ struct CompactionHorizon: Sendable {
 }
 
 extension Log {
-    /// Whether a checkpoint is of this log's history: its last line is here, or was.
+    /// Whether a checkpoint is of this log's history: its last line is here, or has gone.
     fileprivate func holds(_ checkpoint: Checkpoint) throws -> Bool {
         guard checkpoint.position < next else { return false }
-        guard checkpoint.position > .zero else { return true }
-        if let line = try line(at: checkpoint.position) {
-            return try LinePrefix(line.span.bytes).id == checkpoint.lastID
+        guard checkpoint.position > .zero, let line = try line(at: checkpoint.position) else {
+            return try checkpoint.position <= compactedThrough()
         }
-        return try removed(id: checkpoint.lastID)?.position == checkpoint.position
+        return try LinePrefix(line.span.bytes).id == checkpoint.lastID
     }
 }

@@ -15,7 +15,6 @@ package struct CompactionJudge: Sendable {
     private let views: [any CompactableView]
     private let settlements: [any SettlementView]
     private let catalogue: EventCatalogue
-    private let shipsAnything: Bool
 
     /// Creates a judge.
     ///
@@ -27,21 +26,25 @@ package struct CompactionJudge: Sendable {
         views = states.compactMap { $0 as? any CompactableView }
         settlements = states.compactMap { $0 as? any SettlementView }
         self.catalogue = catalogue
-        shipsAnything = catalogue.shipsAnything
     }
 
-    /// What becomes of an event of the log, given as it was recorded. O(views · log state).
-    package func verdict(on event: Event) -> CompactionVerdict {
-        guard event.position <= limit else { return .stays(.afterCheckpoint) }
-        // As the views have folded it.
-        let event = catalogue.newestForm(of: event)
+    /// What becomes of an event of the log. O(views · log state).
+    package func verdict(on stored: Event) -> CompactionVerdict {
+        guard stored.position <= limit else { return .stays(.afterCheckpoint) }
+        // The views have folded its newest form.
+        guard let event = try? catalogue.upcast(stored) else { return .stays(.notUnderstood) }
         var successors: [Stamp]?
+        var reasons: Set<KeptReason> = []
         for view in views {
             switch view.retention(of: event) {
             case .unconcerned: continue
-            case .needed(let reason): return .stays(reason)
+            case .needed(let reason): reasons.insert(reason)
             case .superseded(let stamps): successors = (successors ?? []) + stamps
             }
+        }
+        // What holds longest is said, whichever view was asked first.
+        if let reason = KeptReason.allCases.first(where: reasons.contains) {
+            return .stays(reason)
         }
         guard let successors else { return .stays(event.isKnownType ? .noRule : .unknownType) }
         guard isSettled(event.stamp) else { return .stays(.unsettled) }
@@ -51,6 +54,7 @@ package struct CompactionJudge: Sendable {
 
     /// In doubt false: without a view that knows, nothing is settled that might be shipped.
     private func isSettled(_ stamp: Stamp) -> Bool {
-        settlements.isEmpty ? !shipsAnything : settlements.allSatisfy { $0.isSettled(stamp) }
+        settlements.isEmpty
+            ? !catalogue.shipsAnything : settlements.allSatisfy { $0.isSettled(stamp) }
     }
 }

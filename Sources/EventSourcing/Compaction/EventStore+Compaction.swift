@@ -11,6 +11,8 @@ struct CompactionControl {
     /// The one that runs; it clears this when it ends.
     var running: Task<Void, Never>?
     var stop: StopSign?
+    /// What is recorded before, so that more can go.
+    var prepare: (@Sendable (EventStore) async throws -> Void)?
     var policy: CompactionPolicy?
     /// Segments that were sealed, and bytes the log had, when garbage was looked for last.
     var sealedAtLook = 0
@@ -72,6 +74,7 @@ extension EventStore {
             // Others may begin one while this waits for one to end.
             while let running = compaction.running { await running.value }
             try checkOpen()
+            try Task.checkCancellation()
             let work = Task {
                 defer {
                     compaction.running = nil
@@ -88,9 +91,17 @@ extension EventStore {
         }
     }
 
+    /// Does something before every compaction: records what sums up others, so that they can go.
+    package func prepareCompaction(_ body: @escaping @Sendable (EventStore) async throws -> Void) {
+        compaction.prepare = body
+    }
+
     private func compact(
         _ stop: StopSign, _ progress: (@Sendable (Int, Int) -> Void)?
     ) async throws -> CompactionReport {
+        do {
+            try await compaction.prepare?(self)
+        } catch let error as LogError where error.code == .diskFull {}
         if log.liveBytes >= Self.sealedBytesMin {
             try flush()
             try log.roll()
@@ -122,7 +133,7 @@ extension EventStore {
     }
 
     private func survey(_ stop: StopSign) async throws -> CompactionReport {
-        let horizon = CompactionHorizon.present(views, at: lastDurable)
+        let horizon = CompactionHorizon.present(views, at: lastDurable, others: unknownStates)
         let survey = CompactionSurvey(
             LogReader(directory, fileSystem: environment.fileSystem), states: horizon.states,
             limit: horizon.limit, catalogue: catalogue,
@@ -238,7 +249,8 @@ extension EventStore {
     private func estimateGarbage() async throws -> GarbageEstimate? {
         let look = GarbageLook(
             log: log, catalogue: catalogue, environment: environment,
-            horizon: .present(views, at: lastDurable), sealedCount: log.sealedCount,
+            horizon: .present(views, at: lastDurable, others: unknownStates),
+            sealedCount: log.sealedCount,
             liveBytes: log.liveBytes,
             bytesMin: compaction.bytesAtLook + compaction.bytesAtLook / 4)
         let estimate = try await BlockingWork.run(.utility) { try look.run() }

@@ -3,8 +3,8 @@
 import Dispatch
 
 /// Runs blocking work on a thread that may wait.
-enum BlockingWork {
-    static func run<Result: Sendable>(
+package enum BlockingWork {
+    package static func run<Result: Sendable>(
         _ priority: DispatchQoS.QoSClass = .userInitiated,
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {

@@ -58,7 +58,7 @@ public actor EventStore {
     private(set) var isSuspended = false
     private var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
-    private let unknownStates: [StoredState]
+    let unknownStates: [StoredState]
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
 

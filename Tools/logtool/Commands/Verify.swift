@@ -28,7 +28,8 @@ struct Verify: AsyncParsableCommand {
         let progress = Progress("verified")
         var count = 0
         var checkpoints = CheckpointVerifier(
-            directory, catalogue: OfflineModel.catalogue, views: OfflineModel.views + [Outbox.self])
+            directory, catalogue: OfflineModel.catalogue, views: OfflineModel.views + [Outbox.self],
+            compactedThrough: (try? LogReader(directory).compactedThrough()) ?? .zero)
         let summary = try LogVerifier(directory).verify { prefix, line in
             count += 1
             progress.update(count)

@@ -43,6 +43,7 @@ struct Views: AsyncParsableCommand {
         var outbox = Outbox()
         let wantsOutbox = name == nil || name == Outbox.name
         let reader = LogReader(directory)
+        try refuseWhatIsGone(reader)
         let progress = Progress("folded")
         var last = Position.zero
         let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
@@ -56,6 +57,10 @@ struct Views: AsyncParsableCommand {
         }
         progress.finish()
         if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+        // It may have gone while it was read.
+        try refuseWhatIsGone(reader)
+        // The last lines may have been taken out: they count.
+        last = max(last, outcome.last)
         if let at, at > last.rawValue {
             Message.error("the log ends at position \(last); there is no state at \(at) yet")
             throw Exit.badData
@@ -66,6 +71,17 @@ struct Views: AsyncParsableCommand {
         }
         if wantsOutbox { try list(outbox, reader, &writer) }
         writer.finish()
+    }
+
+    /// A state from before the log was compacted would lack what has been replaced since.
+    private func refuseWhatIsGone(_ reader: LogReader) throws {
+        guard let at else { return }
+        let through = try reader.compactedThrough()
+        guard at < through.rawValue else { return }
+        Message.error(
+            "the log is compacted through position \(through); the state at \(at) cannot be rebuilt "
+                + "any more")
+        throw Exit.badData
     }
 
     private func named(_ view: String, _ row: ViewRow) -> ViewRow {

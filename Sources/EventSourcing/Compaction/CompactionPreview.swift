@@ -1,0 +1,75 @@
+// What a compaction of a log would do, for somebody who does not hold its lock: folds all of it, then
+// looks. Spec/logtool.md, TOOL-20.
+
+import Foundation
+import LogFormat
+import LogStorage
+
+/// A dry run without the store.
+package struct CompactionPreview {
+    private let reader: LogReader
+    private let fileSystem: any FileSystem
+    private let catalogue: EventCatalogue
+    private let views: ViewSet
+
+    /// Creates a dry run. Nothing is opened yet.
+    package init(
+        _ directory: String, fileSystem: any FileSystem = POSIXFileSystem(),
+        catalogue: EventCatalogue, views: [any Projection.Type]
+    ) {
+        reader = LogReader(directory, fileSystem: fileSystem)
+        self.fileSystem = fileSystem
+        self.catalogue = catalogue
+        self.views = ViewSet(views, catalogue)
+    }
+
+    /// Reads the log twice: to fold the views, then to judge by them.
+    ///
+    /// - Parameters:
+    ///   - now: the time, in milliseconds since 1970.
+    ///   - summary: what would be recorded before, so that more can go, by the states at the end, the
+    ///     source of own events and the number of events by type; nil for nothing.
+    ///   - progress: called with the number of events read so far, both times.
+    /// - Throws: `LogError`, and what `summary` throws.
+    /// - Complexity: O(bytes), in memory for the views.
+    package func report(
+        now: Int64,
+        summary: (PastState, _ source: UUID, _ events: [String: Int]) throws -> EventDraft?,
+        progress: (Int) -> Void
+    ) throws -> CompactionReport {
+        var last = Position.zero
+        var source = UUID(integer: 0)
+        var events: [String: Int] = [:]
+        var count = 0
+        let end = try reader.forEachEvent(catalogue: catalogue) { event in
+            views.fold(event)
+            last = event.position
+            if event.isOwn { source = event.source }
+            events[event.type, default: 0] += 1
+            count += 1
+            progress(count)
+            return true
+        }
+        last = max(last, end.last)
+        let state = PastState(position: last, views: views)
+        if var draft = try summary(state, source, events) {
+            draft.lane = catalogue.lane(of: draft)
+            draft.time = Timestamp(milliseconds: now)
+            let prefix = LinePrefix(own: draft.id.integer, source: source.integer, at: last.next)
+            views.fold(Event(prefix, content: draft, catalogue: catalogue, lineBytes: 0))
+        }
+        let directory = reader.directory
+        let newest = CheckpointSlots(directory, fileSystem: fileSystem).usable()
+            .first { $0.position <= last }
+        let others = (newest?.states ?? []).filter {
+            $0.name != TimeFloor.stateName && !views.names.contains($0.name)
+        }
+        let horizon = CompactionHorizon.present(views, at: last, others: others)
+        let survey = CompactionSurvey(
+            reader, states: horizon.states, limit: horizon.limit, catalogue: catalogue,
+            isLiveSealed: true)
+        var report = try survey.report(now: now) { progress(count + $0) }
+        report.heldBackBy = horizon.heldBackBy
+        return report
+    }
+}
