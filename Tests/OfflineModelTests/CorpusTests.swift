@@ -140,10 +140,12 @@ private enum Corpus {
         _ = try await Replayer(store.events, transport: Applying()).run()
         try store.events.log.roll()
         let rows = Corpus.rows(store)
-        let report = try await store.events.compact()
-        #expect(report.removed >= 10)
+        try await store.compact()
         let left = try Corpus.stored(files)
-        #expect(left.filter { lines.contains($0) }.count == lines.count - report.removed)
+        // By source, which no line of this log's own making has.
+        let ofCorpus = left.filter { $0[84..<120] == lines[0][84..<120] }
+        #expect(ofCorpus.count <= lines.count - 10)
+        #expect(ofCorpus.allSatisfy(lines.contains))
         // Nothing that this release does not know has gone.
         for line in lines {
             let type = try LineDecoder.decode(line.span.bytes).draft.type
