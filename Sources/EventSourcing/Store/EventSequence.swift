@@ -14,9 +14,9 @@ import LogStorage
 /// ```
 ///
 /// Whoever stores the position of the last event that was dealt with goes on behind it, also after a
-/// restart. An event is delivered once it is on the disk: no power cut takes it back. It comes in its
-/// newest form, or as it was recorded if it cannot be brought to that. Events that compaction has
-/// removed are left out.
+/// restart. An event is delivered once it is on the disk: no power cut takes it back. Events that
+/// compaction has removed are left out. An event of a type that was replaced comes in its newest
+/// form (`EventCatalogue.upcast(_:)`).
 ///
 /// Iterating reads the disk a batch at a time, when the one before has been taken: a slow consumer
 /// holds at most 256 KiB of lines (or one event), however far behind it is, and slows nobody.
@@ -71,8 +71,12 @@ public struct EventSequence: AsyncSequence, Sendable {
                 }
                 while batch.isEmpty, !isOver, !Task.isCancelled {
                     try await fill()
-                    // Closed only after the signal of the last commit.
-                    if batch.isEmpty, await signals?.next(isolation: actor) == nil { isOver = true }
+                    guard batch.isEmpty, await signals?.next(isolation: actor) == nil else {
+                        continue
+                    }
+                    // Closed: what was recorded last may have come after the look.
+                    isOver = true
+                    try await fill()
                 }
             } catch {
                 isOver = true
@@ -106,7 +110,7 @@ public struct EventSequence: AsyncSequence, Sendable {
                     try cursor.poll(through: durable) { prefix, line in
                         let event = try LogReader.event(
                             line, prefix, catalogue, directory: start.directory)
-                        events.append((try? catalogue.upcast(event)) ?? event)
+                        events.append(catalogue.newestForm(of: event))
                         bytes += line.byteCount
                         return bytes < Self.batchBytesMax && events.count < Self.batchEventsMax
                     }

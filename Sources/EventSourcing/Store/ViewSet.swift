@@ -142,7 +142,7 @@ struct ViewSet: Sendable {
     }
 
     /// An event in its newest form, or as it is if it cannot be converted.
-    func upcast(_ event: Event) -> Event {
+    private func upcast(_ event: Event) -> Event {
         do {
             return try catalogue.upcast(event)
         } catch {
