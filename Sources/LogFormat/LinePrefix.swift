@@ -98,6 +98,17 @@ package struct LinePrefix: Equatable, Sendable {
         try expect(Self.beforeType)
     }
 
+    /// Appends a stored line to `bytes` as it leaves the log: without its place there, if it came from
+    /// elsewhere; else as it is. Spec/line.md, LINE-3.
+    package func appendExported(_ line: RawSpan, to bytes: inout [UInt8]) {
+        guard !isOwn else { return bytes.append(contentsOf: line) }
+        let start =
+            Self.beforeID.count + 36 + Self.beforeSource.count + 36 + Self.beforeSequence.count + 20
+        let end = start + Self.beforePosition.count + 20
+        bytes.append(contentsOf: line.extracting(0..<start))
+        bytes.append(contentsOf: line.extracting(end..<line.byteCount))
+    }
+
     /// The time of a stored line in milliseconds since 1970, or nil where it has none.
     ///
     /// The first `,"time":"` of a line is the envelope's: inside a string a quotation mark is

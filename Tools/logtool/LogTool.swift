@@ -13,6 +13,7 @@ struct LogTool: AsyncParsableCommand {
             75 locked or offline.
             """,
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Views.self, Replay.self, Repair.self,
+            Import.self, Inspect.self, Verify.self, Views.self, Replay.self, Export.self,
+            Repair.self,
         ])
 }
