@@ -65,6 +65,18 @@ package enum Durable {
         return store.events.recovery.wasUnclean
     }
 
+    package static func tidy(_ store: OfflineStore) async throws -> CompactionReport {
+        // Durability-7 begins
+        let report = try await store.compact()
+        print(
+            "\(report.removed) events went, \(report.bytesBefore - report.bytesAfter) bytes freed")
+        for (reason, count) in report.kept {
+            print("\(count) were kept: \(reason.rawValue)")
+        }
+        // Durability-7 ends
+        return report
+    }
+
     package static func pause(_ store: OfflineStore) async throws {
         // Durability-6 begins
         try await store.suspend()

@@ -77,6 +77,61 @@ package enum SecondRelease {
     }
     // Evolution-6 ends
 
+    struct TripNamed: EventPayload, Codable {
+        static let type = "com.example.trip.named"
+        var trip: String
+        var name: String
+        var subject: String? { trip }
+
+        init(trip: String, name: String) {
+            self.trip = trip
+            self.name = name
+        }
+
+        init?(_ event: Event) {
+            guard event.type == Self.type, let json = event.content.json,
+                let named = try? TripNamed(json: json)
+            else { return nil }
+            self = named
+        }
+    }
+
+    // Evolution-8 begins
+    struct TripNames: CompactableView, Codable {
+        static let name = "trip-names"
+        static let version = 1
+        private(set) var names: [String: Register<String>] = [:]
+
+        mutating func fold(_ event: Event) {
+            guard let named = TripNamed(event) else { return }
+            names[named.trip].set(named.name, event.stamp)
+        }
+
+        func retention(of event: Event) -> Retention {
+            guard let named = TripNamed(event) else { return .unconcerned }
+            guard let last = names[named.trip]?.stamp, last != event.stamp else {
+                return .needed(.current)
+            }
+            return .superseded(by: [last])
+        }
+    }
+    // Evolution-8 ends
+
+    package static func name(at url: URL) async throws -> (name: String?, removed: Int) {
+        let store = try await OfflineStore.open(
+            at: url, rules: [.of(TripNamed.self)], views: [TripNames.self], compaction: nil)
+        for number in 1...2_000 {
+            // Noise, so that the segment is large enough to be worth compacting.
+            let noise = (0..<40).map { _ in UUID().uuidString }.joined()
+            let name = "\(noise) \(number)"
+            try await store.append(TripNamed(trip: "spring", name: name), durability: .relaxed)
+        }
+        let removed = try await store.compact().removed
+        let name = store.view(TripNames.self).names["spring"]?.value
+        try await store.close()
+        return (name, removed)
+    }
+
     package static func run(at url: URL) async throws -> [String: [String]] {
         // Evolution-7 begins
         let store = try await OfflineStore.open(

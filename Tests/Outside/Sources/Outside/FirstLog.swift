@@ -23,6 +23,14 @@ package enum FirstLog {
         try await store.close()
     }
 
+    package static func watch(_ store: OfflineStore, _ show: ([Note]) -> Bool) async {
+        // FirstLog-7 begins
+        for await notes in store.notes(in: "lisbon").changes {
+            guard show(notes) else { break }
+        }
+        // FirstLog-7 ends
+    }
+
     package static func ship(
         _ store: OfflineStore, to endpoint: URL, until deadline: Date
     ) async throws -> SyncReport {

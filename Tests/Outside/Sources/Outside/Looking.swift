@@ -15,6 +15,19 @@ package enum Looking {
         return notesThen.count
     }
 
+    package static func follow(
+        _ store: OfflineStore, from start: Position, _ index: (Event) -> Void
+    ) async throws -> Position {
+        var lastIndexed = start
+        // Looking-3 begins
+        for try await event in store.events.events(after: lastIndexed) {
+            index(event)
+            lastIndexed = event.position
+        }
+        // Looking-3 ends
+        return lastIndexed
+    }
+
     package static func outbox(_ store: OfflineStore) -> Int {
         // Looking-2 begins
         let outbox = store.view(Outbox.self)

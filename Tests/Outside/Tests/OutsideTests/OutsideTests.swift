@@ -49,6 +49,12 @@ private let nobody = "http://127.0.0.1:9/v1/events"
             store, to: endpoint, until: Date(timeIntervalSinceNow: 0.5))
         #expect(report.pending == 3)
         FirstLog.parked(store)
+        var watched = 0
+        await FirstLog.watch(store) { notes in
+            watched = notes.count
+            return false
+        }
+        #expect(watched == 1)
         #expect(try await FirstLog.leave(store) == 3)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.log.path) == [])
         #expect(try await FirstLog.share(at: folder.url.appending(path: "device")) == "dark")
@@ -64,6 +70,7 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         try await Durable.appendMany(store, ["oslo", "bergen"])
         #expect(try await Durable.handle(store) == "saved")
         try await Durable.pause(store)
+        #expect(try await Durable.tidy(store).removed == 0)
         #expect(!Durable.look(store))
         #expect(store.view(CitiesView.self).cityIDs == ["bergen", "lisbon", "oslo", "porto"])
         try await store.close()
@@ -80,6 +87,13 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lisbon"])
     }
 
+    @Test func `what a view of an app's own calls superseded goes`() async throws {
+        let folder = try Folder()
+        let (name, removed) = try await SecondRelease.name(at: folder.log)
+        #expect(name?.hasSuffix(" 2000") == true)
+        #expect(removed == 1_999)
+    }
+
     @Test func `the past and the outbox can be looked at`() async throws {
         let store = try await OfflineStore.inMemory()
         let note = try await store.notes.add("x", city: "lisbon", by: "user-456")
@@ -87,6 +101,8 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         #expect(try await Looking.back(store, to: Position(1)) == 1)
         #expect(try await Looking.back(store, to: Position(2)) == 0)
         #expect(Looking.outbox(store) == 2)
+        async let last = Looking.follow(store, from: Position(1)) { _ in }
         try await store.close()
+        #expect(try await last == Position(2))
     }
 }
