@@ -117,9 +117,6 @@ public struct OfflineStore: Sendable {
                 fileSystem: InMemoryFileSystem(), now: { Timestamp(clock()).milliseconds }))
     }
 
-    /// The notes of a city, now and as they change.
-    public func notes(in cityId: String) -> NotesQuery { NotesQuery(events, city: cityId) }
-
     /// The state of a view. It includes every append that has returned. O(1).
     public func view<View: Projection>(_ view: View.Type) -> View { events.view(view) }
 

@@ -172,6 +172,25 @@ public struct Stamp: Hashable, Comparable, Sendable {
     }
 }
 
+extension Stamp: Codable {
+    /// Reads what `encode(to:)` wrote.
+    public init(from decoder: any Decoder) throws {
+        var parts = try decoder.unkeyedContainer()
+        time = Timestamp(milliseconds: try parts.decode(Int64.self))
+        source = try parts.decode(UUID.self).integer
+        sequence = try parts.decode(UInt64.self)
+    }
+
+    /// Writes milliseconds since 1970, the source and the sequence, so that a view's state can hold
+    /// stamps.
+    public func encode(to encoder: any Encoder) throws {
+        var parts = encoder.unkeyedContainer()
+        try parts.encode(time.milliseconds)
+        try parts.encode(UUID(integer: source))
+        try parts.encode(sequence)
+    }
+}
+
 extension UUID {
     /// The UUID as a number, first byte most significant.
     package var integer: UInt128 {

@@ -39,6 +39,14 @@ public enum FormatLimit {
     /// of another size was cut by somebody else.
     public static let growthGranularityBytes = 4_096
 
+    /// Bytes of the shortest line: its fixed beginning. What follows from it is how many lines bytes
+    /// can have held that cannot be read any more.
+    public static let lineBytesMin = 164
+
+    /// The most lines a segment can have: one under its target, then a full commit.
+    public static let segmentEventsMax =
+        segmentEventsTarget - 1 + commitPlaintextBytesMax / lineBytesMin
+
     /// How far back in the plaintext of its frame a block may refer.
     public static let historyBytesMax = 64 * 1024
 

@@ -98,6 +98,16 @@ package struct LinePrefix: Equatable, Sendable {
         try expect(Self.beforeType)
     }
 
+    /// A stored line as it leaves the log: a line from elsewhere without its place here, any other
+    /// as it is. Spec/line.md, LINE-3.
+    package func exported(_ line: RawSpan) -> [UInt8] {
+        guard !isOwn else { return line.array }
+        let start =
+            Self.beforeID.count + 36 + Self.beforeSource.count + 36 + Self.beforeSequence.count + 20
+        let end = start + Self.beforePosition.count + 20
+        return line.extracting(0..<start).array + line.extracting(end..<line.byteCount).array
+    }
+
     /// The time of a stored line in milliseconds since 1970, or nil where it has none.
     ///
     /// The first `,"time":"` of a line is the envelope's: inside a string a quotation mark is

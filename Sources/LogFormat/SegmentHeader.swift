@@ -106,4 +106,21 @@ package struct SegmentHeader: Equatable, Sendable {
         }
         self.account = account.isEmpty ? nil : account
     }
+
+    /// The header that these bytes were before one of their bits flipped, or nil. The checksum finds
+    /// the bit: of 4,096 that it can be, at most one makes it right, but for a chance of one in a
+    /// million.
+    package static func mended(_ bytes: RawSpan) -> SegmentHeader? {
+        guard bytes.byteCount >= encodedBytes else { return nil }
+        var bytes = bytes.extracting(0..<encodedBytes).array
+        for bit in 0..<encodedBytes * 8 {
+            bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+            let sum = XXH32.hash(bytes.span.bytes.extracting(0..<checksumOffset))
+            if sum == bytes.span.bytes.integer(at: checksumOffset, as: UInt32.self) {
+                return try? SegmentHeader(bytes.span.bytes)
+            }
+            bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+        }
+        return nil
+    }
 }

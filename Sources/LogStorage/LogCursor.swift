@@ -44,17 +44,14 @@ package struct LogCursor: Sendable {
         var identity: UInt64
         /// From where the next poll reads: a frame, or what stands behind the last one.
         var frame: FrameEntry
-        /// Where the frames are, if compaction took lines out: positions do not tell then that one is
-        /// missing.
-        var compacted: SegmentFooter?
-        /// The segment if it is followed by others, so that all of it must be right.
+        /// The segment if it is known to be sealed, so that all of it must be right.
         var sealed: SealedSegment?
     }
 
     /// What the reading of a segment ended with.
     private enum End {
         case stopped
-        case footer(SegmentFooter, offset: Int, expected: Position)
+        case footer(SegmentFooter, offset: Int)
         /// The live end: nothing more is written yet, or what is there is not right yet.
         case live(ScanDamage?)
     }
@@ -97,9 +94,9 @@ package struct LogCursor: Sendable {
         while let here = place {
             switch try read(here, through: limit, body) {
             case .stopped: return false
-            case .footer(let footer, let offset, let expected):
+            case .footer(let footer, let offset):
                 position = max(position, footer.coveredThrough)
-                place?.frame = FrameEntry(offset: offset, first: expected)
+                place?.frame = FrameEntry(offset: offset, first: footer.coveredThrough.next)
                 guard try enterNext(behind: footer, of: here.base) else { return true }
             case .live(let damage):
                 if damage == nil, position > start { return true }
@@ -118,15 +115,14 @@ package struct LogCursor: Sendable {
     private mutating func read(
         _ here: Place, through limit: Position, _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> End {
+        if let sealed = here.sealed { return try read(sealed, through: limit, body) }
         var scanner = SegmentScanner(
-            here.file, at: here.frame.offset, expecting: here.frame.first,
-            allowsHoles: here.compacted != nil)
+            here.file, at: here.frame.offset, expecting: here.frame.first, allowsHoles: false)
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
             case .commit(let commit):
                 if commit.beginsFrame {
-                    try here.compacted?.check(commit, path(here.base))
                     place?.frame = FrameEntry(
                         offset: commit.frameOffset, first: commit.positions.lowerBound)
                 }
@@ -141,36 +137,35 @@ package struct LogCursor: Sendable {
                     place?.frame = FrameEntry(offset: commit.end, first: scanner.expected)
                 }
             case .tail(.footer(let footer, _), let offset):
-                try check(footer, at: offset, of: here, next: scanner.expected)
-                return .footer(footer, offset: offset, expected: scanner.expected)
-            case .tail(_, let offset):
-                guard let sealed = here.sealed else { return .live(nil) }
-                throw LogError(
-                    .corrupt, path: sealed.path, offset: offset,
-                    positions: sealed.positions(from: scanner.expected, after: offset),
-                    "a sealed segment ends before its footer")
-            case .damage(let damage):
-                guard let sealed = here.sealed else { return .live(damage) }
-                throw LogError(
-                    .corrupt, path: sealed.path, offset: damage.offset,
-                    positions: sealed.positions(from: scanner.expected, after: damage.offset),
-                    damage.error.detail + " in a sealed segment. Nothing was changed")
+                let next = scanner.expected
+                guard footer.coveredThrough.next == next else {
+                    throw LogError(
+                        .corrupt, path: path(here.base), offset: offset,
+                        positions: next...max(next, footer.coveredThrough),
+                        "the segment ends at position \(next.rawValue - 1); its footer says "
+                            + "\(footer.coveredThrough)")
+                }
+                return .footer(footer, offset: offset)
+            case .tail: return .live(nil)
+            case .damage(let damage): return .live(damage)
             }
         }
     }
 
-    private func check(
-        _ footer: SegmentFooter, at offset: Int, of here: Place, next: Position
-    ) throws(LogError) {
-        // A compacted segment may cover more than its last line, or have none.
-        let last = footer.isCompacted ? footer.lines?.upperBound : footer.coveredThrough
-        let isWhole = next == last?.next ?? here.base
-        guard !isWhole || here.sealed.map({ $0.footerAt != offset }) ?? false else { return }
-        throw LogError(
-            .corrupt, path: path(here.base), offset: offset,
-            positions: next...max(next, footer.coveredThrough),
-            "the segment ends at position \(next.rawValue - 1); its footer says "
-                + "\(footer.coveredThrough)")
+    private mutating func read(
+        _ sealed: SealedSegment, through limit: Position,
+        _ body: (LinePrefix, RawSpan) throws -> Bool
+    ) throws -> End {
+        if position < sealed.footer.coveredThrough {
+            let isOver = try sealed.forEachLine(from: wanted) { prefix, line in
+                guard prefix.position <= limit else { return false }
+                let goesOn = try body(prefix, line)
+                position = prefix.position
+                return goesOn
+            }
+            guard isOver else { return .stopped }
+        }
+        return .footer(sealed.footer, offset: sealed.footerAt)
     }
 
     /// Throws where something proves that damage at the live end had been synced; otherwise it may be
@@ -187,7 +182,9 @@ package struct LogCursor: Sendable {
 
     /// Opens the segment anew by its name. It goes on where it was only if the file is the same.
     private mutating func refresh() throws(LogError) {
-        if let here = place, let file = try openLive(here.base), try isSame(file, here) {
+        if let here = place, let file = try openLive(here.base),
+            try identity(of: file) == here.identity
+        {
             place?.file = file
             return
         }
@@ -249,13 +246,7 @@ package struct LogCursor: Sendable {
     private mutating func open(_ base: Position) throws(LogError) -> Place? {
         let path = path(base)
         if bases.last.map({ $0 > base }) ?? false {
-            let segment = try SealedSegment(SegmentName.of(base), in: directory, fileSystem)
-            try segment.header.check(isOf: &logID, path)
-            let identity = try storage { () throws(FileError) in try segment.file.identity() }
-            return Place(
-                base: base, file: segment.file, identity: identity,
-                frame: segment.footer.frame(of: wanted, from: base),
-                compacted: segment.footer.isCompacted ? segment.footer : nil, sealed: segment)
+            return try place(in: SealedSegment(SegmentName.of(base), in: directory, fileSystem))
         }
         guard let file = try openLive(base) else { return nil }
         let bytes = try storage { () throws(FileError) in
@@ -269,24 +260,32 @@ package struct LogCursor: Sendable {
         } catch { return nil }
         try header.check(isNamedFor: base, path)
         try header.check(isOf: &logID, path)
-        let (wanted, hint) = (wanted, hint)
-        return try storage { () throws(FileError) in
-            let identity = try file.identity()
-            if let footer = try SegmentFooter.read(atEndOf: file)?.footer {
-                return Place(
-                    base: base, file: file, identity: identity,
-                    frame: footer.frame(of: wanted, from: base),
-                    compacted: footer.isCompacted ? footer : nil)
-            }
-            let frame: FrameEntry
-            if let hint, hint.base == base {
-                frame = hint.frame
-            } else {
-                frame = try FrameSearch.frame(of: wanted, in: file, from: base)
-            }
-            return Place(
-                base: base, file: file, identity: identity, frame: frame)
+        let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
+        if let found {
+            return try place(
+                in: SealedSegment(
+                    last: path, file: file, footer: found.footer, footerAt: found.start))
         }
+        let frame: FrameEntry
+        if let hint, hint.base == base {
+            frame = hint.frame
+        } else {
+            let wanted = wanted
+            frame = try storage { () throws(FileError) in
+                try FrameSearch.frame(of: wanted, in: file, from: base)
+            }
+        }
+        return Place(base: base, file: file, identity: try identity(of: file), frame: frame)
+    }
+
+    private mutating func place(in sealed: SealedSegment) throws(LogError) -> Place {
+        try sealed.header.check(isOf: &logID, sealed.path)
+        let base = sealed.header.base
+        return Place(
+            base: base, file: sealed.file, identity: try identity(of: sealed.file),
+            frame: sealed.footer.frames.last
+                ?? FrameEntry(offset: SegmentHeader.encodedBytes, first: base),
+            sealed: sealed)
     }
 
     /// The file of a segment, with what a cut recovery left half written completed; nil where there
@@ -297,8 +296,8 @@ package struct LogCursor: Sendable {
         } catch let error where error.code == .noSuchLog { return nil }
     }
 
-    private func isSame(_ file: any File, _ place: Place) throws(LogError) -> Bool {
-        try storage { () throws(FileError) in try file.identity() } == place.identity
+    private func identity(of file: any File) throws(LogError) -> UInt64 {
+        try storage { () throws(FileError) in try file.identity() }
     }
 
     private func path(_ base: Position) -> String { directory + "/" + SegmentName.of(base) }
@@ -316,19 +315,12 @@ package struct LogCursor: Sendable {
         }
         let file = try Recovery.openToRead(name, in: directory, fileSystem)
         var from: FrameEntry?
-        if let place, place.base == SegmentName.base(name), try isSame(file, place) {
+        if let place, place.base == SegmentName.base(name),
+            try identity(of: file) == place.identity
+        {
             from = place.frame
         }
         return try Recovery(directory: directory, fileSystem: fileSystem)
             .judge(name, file: file, from: from) { _, _ in }
-    }
-}
-
-extension SegmentFooter {
-    /// The frame at which to begin reading for a position.
-    fileprivate func frame(of position: Position, from base: Position) -> FrameEntry {
-        frames.isEmpty
-            ? FrameEntry(offset: SegmentHeader.encodedBytes, first: base)
-            : frames[frames.frame(of: position)]
     }
 }

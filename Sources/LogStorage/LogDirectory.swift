@@ -18,6 +18,9 @@ package enum LogDirectory {
     /// The log is being erased.
     package static let erasing = "erasing"
 
+    /// How the names of files end that repair writes before it puts them in their place.
+    package static let repairSuffix = ".repair"
+
     private static let known: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
         erasing,

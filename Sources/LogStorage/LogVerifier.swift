@@ -184,6 +184,14 @@ package struct LogVerifier {
         }
     }
 
+    /// What is not right in a sealed segment by itself.
+    func findings(in segment: SealedSegment) throws -> [Finding] {
+        var found: [Finding] = []
+        var summary = VerificationSummary()
+        try verify(segment, &found, &summary) { _, _ in nil }
+        return found
+    }
+
     /// Verifies a sealed segment frame by frame.
     private func verify(
         _ segment: SealedSegment, _ found: inout [Finding],

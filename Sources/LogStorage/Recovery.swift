@@ -418,32 +418,10 @@ package struct Recovery {
 
     /// Copies a torn tail to `quarantine/`; durable on return.
     private func quarantine(_ tail: TornTail, _ live: LiveSegment) throws(LogError) -> String {
-        let folder = directory + "/quarantine"
         let bytes = try storage { () throws(FileError) in
             try live.file.read(at: tail.offset, count: tail.byteCount)
         }
-        do throws(FileError) {
-            try fileSystem.createDirectory(folder)
-        } catch  where error.code == .exists {
-        } catch {
-            throw LogError(error)
-        }
-        return try storage { () throws(FileError) in
-            try fileSystem.syncDirectory(directory)
-            let stem = "\(SegmentName.of(live.header.base)).\(tail.offset)"
-            var number = 0
-            while true {
-                let name = number == 0 ? "\(stem).torn" : "\(stem).\(number).torn"
-                do throws(FileError) {
-                    let file = try fileSystem.open(folder + "/" + name, .createNew)
-                    try file.write(bytes, at: 0)
-                    try file.sync()
-                    try fileSystem.syncDirectory(folder)
-                    return folder + "/" + name
-                } catch  where error.code == .exists {
-                    number += 1
-                }
-            }
-        }
+        return try Quarantine(directory, fileSystem)
+            .keep(bytes, "\(SegmentName.of(live.header.base)).\(tail.offset)", "torn")
     }
 }

@@ -37,6 +37,7 @@ extension SealedSegment {
                 else {
                     throw LogError(
                         .corrupt, path: path, offset: offset,
+                        positions: scanner.expected...max(scanner.expected, footer.coveredThrough),
                         "the segment ends at position \(last); its footer says "
                             + "\(footer.lines?.upperBound ?? .zero), and that it covers "
                             + "\(footer.coveredThrough)")

@@ -287,7 +287,8 @@ package struct SegmentScanner {
         } catch { throw damage(context, offset, error) }
     }
 
-    private static func lines(
+    /// The lines in a range of plaintext, each with its prefix and position checked.
+    static func lines(
         in range: Range<Int>, of bytes: RawSpan, expecting: Position, allowsHoles: Bool
     ) throws(FormatError) -> [ScannedLine] {
         var lines: [ScannedLine] = []

@@ -89,6 +89,26 @@ import Testing
     }
 
     @Test(.verifies("ACC-5"))
+    func `a compaction and a checkpoint that are at work are ended, and nothing of them is left`()
+        async throws
+    {
+        for _ in 0..<20 {
+            let folder = try Folder()
+            let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+            let note = try await store.notes.add("0", city: "lisbon", by: "ada")
+            for number in 1...5 {
+                try await store.notes.update(note.id, "\(number)", by: "ada")
+                try store.events.log.roll()
+            }
+            async let compaction: CompactionReport? = try? store.events.compact()
+            async let checkpoint: Void? = try? store.events.checkpoint()
+            try await store.erase(discardingUnsynced: true)
+            _ = await (compaction, checkpoint)
+            #expect(try folder.names("log") == [])
+        }
+    }
+
+    @Test(.verifies("ACC-5"))
     func `what a symbolic link leads to is left alone`() async throws {
         let folder = try Folder()
         let outside = folder.path("outside")

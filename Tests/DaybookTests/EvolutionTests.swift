@@ -301,6 +301,52 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         try await store.close()
     }
 
+    // MARK: Subscriptions and compaction
+
+    @Test(.verifies("EVT-11"))
+    func `a subscription gives the newest form, and the recorded one where that fails`()
+        async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        try await store.append(TripPlanned(trip: "a", city: "oslo"))
+        try await store.append(TripPlanned(trip: "b", city: "nowhere"))
+        try await store.append(TripPlannedV3(trip: "c", cities: [], title: "Home"))
+        var seen: [String] = []
+        for try await event in store.events.events(after: .zero) {
+            seen.append(event.type)
+            if seen.count == 3 { break }
+        }
+        #expect(seen == [TripPlannedV3.type, TripPlanned.type, TripPlannedV3.type])
+        // The view had counted it; a subscription does not count it again.
+        #expect(store.events.upcastFailures == [TripPlanned.type: 1])
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-27", "EVT-11"))
+    func `compaction asks views of the newest form, and keeps the recorded one`() async throws {
+        let files = InMemoryFileSystem()
+        // A type that no rule knows would stay: some other release may want to ship it.
+        let rules = [EventRule.of(TripPlannedV3.self)]
+        let store = try await open(files, rules: rules, views: [LastTitles.self])
+        try await store.append(TripPlanned(trip: "a", city: "oslo"))
+        try await store.append(TripPlanned(trip: "b", city: "bergen"))
+        try await store.append(TripPlanned(trip: "c", city: "nowhere"))
+        try await store.append(TripPlannedV2(trip: "a", cities: ["porto", "lisbon"]))
+        try await store.append(TripPlannedV3(trip: "b", cities: [], title: "Home"))
+        try store.events.log.roll()
+        let before = try lines(files)
+        let titles = store.view(LastTitles.self).titles
+        #expect(titles == ["a": "porto, lisbon", "b": "Home"])
+        let report = try await store.events.compact()
+        #expect(report.removed == 2)
+        // Which nobody could read is kept, and so is everything that has not lost.
+        #expect(try lines(files) == Array(before[2...]))
+        try await store.close()
+        let again = try await open(files, rules: rules, views: [LastTitles.self])
+        #expect(again.view(LastTitles.self).titles == titles)
+        try await again.close()
+    }
+
     // MARK: Back and forth
 
     @Test(.verifies("EVT-12", "OUT-6"))
@@ -355,5 +401,32 @@ private struct Folded: Projection, Codable {
     mutating func fold(_ event: Event) {
         count += 1
         foldedHere += 1
+    }
+}
+
+/// The last title of each trip: of two events the greater counts.
+private struct LastTitles: CompactableView, Codable {
+    static let name = "last-titles"
+    static let version = 1
+    private var registers: [String: Register<String>] = [:]
+
+    var titles: [String: String] { registers.mapValues(\.value) }
+
+    mutating func fold(_ event: Event) {
+        guard let trip = trip(event) else { return }
+        registers[trip.trip].set(trip.title, event.stamp)
+    }
+
+    func retention(of event: Event) -> Retention {
+        guard let trip = trip(event) else { return .unconcerned }
+        guard let last = registers[trip.trip]?.stamp, last != event.stamp else {
+            return .needed(.current)
+        }
+        return .superseded(by: [last])
+    }
+
+    private func trip(_ event: Event) -> TripPlannedV3? {
+        guard event.type == TripPlannedV3.type, let json = event.content.json else { return nil }
+        return try? TripPlannedV3(json: json)
     }
 }

@@ -136,6 +136,41 @@ private func eventually(_ condition: () async -> Bool) async throws {
         try await subscriber.value
     }
 
+    @Test(.verifies("FOL-5"))
+    func `an event that is written and not yet synced is not delivered`() async throws {
+        let files = GatedFileSystem(InMemoryFileSystem())
+        let store = try await open(files)
+        try await store.append(drafts(1))
+        // A subscriber knows that one event is durable, and is held up before it reads.
+        files.reads.close()
+        let before = files.reads.arrivals.withLock { $0 }
+        let subscriber = Task {
+            var events = store.events().makeAsyncIterator()
+            return (try await events.next()?.position, try await events.next()?.position)
+        }
+        try await eventually { files.reads.arrivals.withLock { $0 } > before }
+        // Meanwhile the next one is written; its sync does not return.
+        files.syncs.close()
+        let syncs = files.syncs.arrivals.withLock { $0 }
+        let appending = Task { try await store.append(drafts(1)) }
+        try await eventually { files.syncs.arrivals.withLock { $0 } > syncs }
+        final class Answer: Sendable { let isThere = Mutex(false) }
+        let answer = Answer()
+        let waiting = Task {
+            let positions = try await subscriber.value
+            answer.isThere.withLock { $0 = true }
+            return positions
+        }
+        files.reads.open()
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(!answer.isThere.withLock { $0 })
+        files.syncs.open()
+        _ = try await appending.value
+        let positions = try await waiting.value
+        #expect(positions.0 == Position(1) && positions.1 == Position(2))
+        try await store.close()
+    }
+
     @Test(.verifies("FOL-6"))
     func `a slow consumer is served in batches, and reads nothing while it has some`()
         async throws

@@ -14,6 +14,9 @@ final class OperationCounter: Sendable {
         self.code = code
     }
 
+    /// Whether there were so many operations that one failed.
+    var hasFailed: Bool { count.withLock { $0 > failing } }
+
     func error(_ operation: String, _ path: String) -> FileError? {
         let number = count.withLock { count in
             defer { count += 1 }

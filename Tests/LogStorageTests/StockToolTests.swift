@@ -4,9 +4,10 @@
 import DaybookTestKit
 import Foundation
 import LogFormat
-import LogStorage
 import TestSupport
 import Testing
+
+@testable import LogStorage
 
 @Suite struct StockToolTests {
     /// Runs a body with a new folder, removed afterwards.
@@ -38,6 +39,41 @@ import Testing
         let printed = try run("cat \(log)/*.lz4 | lz4 -dc")
         try #require(printed.status == 0)
         try #require(printed.output == lines.flatMap { $0 + [10] })
+    }
+
+    /// Blocks and frames that fill up, lines of more than a block, holes.
+    @Test(.verifies("SEG-5"))
+    func `the stock tool and the verifier read a segment that was written whole`() throws {
+        try withFolder { folder in
+            let path = folder + "/log"
+            let files = POSIXFileSystem()
+            try files.createDirectory(path)
+            let header = SegmentHeader(logID: 1, account: nil, base: Position(1), createdAt: 0)
+            var writer = SegmentRewriter(
+                try files.open(path + "/00000000000000000001.lz4", .createNew),
+                header: header.encoded(), base: header.base)
+            var lines: [[UInt8]] = []
+            var position: UInt64 = 1
+            for padding in [0, 20_000, 45_000, 10, 59_000, 59_000, 70_000, 5, 150_000, 59_000, 1] {
+                let line = TestLog.line(position, padding: padding)
+                try writer.append(try LinePrefix(line.span.bytes), line.span.bytes)
+                lines.append(line)
+                position += position % 3 == 0 ? 5 : 1
+            }
+            try writer.endLines()
+            _ = try writer.finish(
+                seed: 3, coveredThrough: Position(position + 9), compactedThrough: .zero)
+            try check(path, lines)
+            let verifier = LogVerifier(path)
+            #expect(try verifier.verify { _, _ in nil }.findings == [])
+            let log = try Log(at: path, create: false)
+            #expect(log.next == Position(position + 10))
+            for line in lines {
+                let prefix = try LinePrefix(line.span.bytes)
+                #expect(try log.line(id: prefix.id)?.bytes == line)
+                #expect(try log.line(at: prefix.position) == line)
+            }
+        }
     }
 
     @Test(.verifies("FRM-1", "SEG-1", "SEG-3"))

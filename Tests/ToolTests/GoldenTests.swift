@@ -8,7 +8,11 @@ import Testing
 @Suite struct GoldenTests {
     private func check(_ name: String, _ run: ToolRun, status: Int32 = 0) throws {
         #expect(run.status == status, "\(run.messages)")
-        let text = Self.withoutWhatVaries(run.output)
+        try check(name, text: run.output)
+    }
+
+    private func check(_ name: String, text output: String) throws {
+        let text = Self.withoutWhatVaries(output)
         let file = Tool.root.appending(path: "Tests/ToolTests/Golden/\(name).txt")
         if ProcessInfo.processInfo.environment["DAYBOOK_UPDATE_GOLDEN"] != nil {
             try Data(text.utf8).write(to: file)
@@ -149,7 +153,20 @@ import Testing
             "verify-damaged", ToolRun.logtool("verify", folder.log, "--output", "json"), status: 1)
     }
 
-    @Test(arguments: ["", "import", "inspect", "verify", "views", "compact", "replay"])
+    @Test(.verifies("TOOL-11")) func `repair says what it would do and what it did`() throws {
+        let folder = try TemporaryFolder()
+        let log = URL(filePath: folder.log)
+        try FileManager.default.copyItem(
+            at: Tool.root.appending(path: "Spec/vectors/damaged"), to: log)
+        try check("repair", ToolRun.logtool("repair", folder.log), status: 1)
+        try check(
+            "repair-table", ToolRun.logtool("repair", folder.log, "--output", "table"), status: 1)
+        let run = try ToolRun.logtool("repair", folder.log, "--yes")
+        #expect(run.output.contains("\(folder.log)/quarantine/"))
+        try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
+    }
+
+    @Test(arguments: ["", "import", "inspect", "verify", "views", "compact", "replay", "repair", "export"])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
         let run =

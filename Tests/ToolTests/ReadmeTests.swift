@@ -36,8 +36,9 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
     try await store.progress.completeLesson(
         "lesson-7", course: "spanish", by: "user-456", score: 0.9)
 
-    for note in store.notes(in: "lisbon").current {
-        print(note.content)
+    for await notes in store.notes(in: "lisbon").changes {
+        print(notes.map(\.content))  // now, and again whenever they are others
+        break
     }
 
     let report = try await store.sync(to: endpoint)

@@ -148,12 +148,12 @@ public final class SimulatedFileSystem: FileSystem {
     /// Renames a file.
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         let (folder, name) = SimulatedDisk.split(path)
-        let newName = SimulatedDisk.split(newPath).name
+        let (newFolder, newName) = SimulatedDisk.split(newPath)
         try change("rename", path) { (disk) throws(FileError) in
             guard let node = disk.folders[folder]?.cached.removeValue(forKey: name) else {
                 throw FileError(.notFound, operation: "rename", path: path, reason: "no such file")
             }
-            disk.folders[folder]?.cached[newName] = node
+            disk.folders[newFolder]?.cached[newName] = node
         }
     }
 

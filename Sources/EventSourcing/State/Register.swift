@@ -21,6 +21,8 @@ public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {
     }
 }
 
+extension Register: Codable where Value: Codable {}
+
 extension Optional {
     /// Sets the register, creating it if nothing has set it yet.
     public mutating func set<Value>(_ value: Value, _ stamp: Stamp)

@@ -15,7 +15,8 @@ import LogStorage
 ///
 /// Whoever stores the position of the last event that was dealt with goes on behind it, also after a
 /// restart. An event is delivered once it is on the disk: no power cut takes it back. Events that
-/// compaction has removed are left out.
+/// compaction has removed are left out. An event of a type that was replaced comes in its newest
+/// form (`EventCatalogue.upcast(_:)`).
 ///
 /// Iterating reads the disk a batch at a time, when the one before has been taken: a slow consumer
 /// holds at most 256 KiB of lines (or one event), however far behind it is, and slows nobody.
@@ -107,9 +108,9 @@ public struct EventSequence: AsyncSequence, Sendable {
                 var bytes = 0
                 do {
                     try cursor.poll(through: durable) { prefix, line in
-                        events.append(
-                            try LogReader.event(
-                                line, prefix, catalogue, directory: start.directory))
+                        let event = try LogReader.event(
+                            line, prefix, catalogue, directory: start.directory)
+                        events.append(catalogue.newestForm(of: event))
                         bytes += line.byteCount
                         return bytes < Self.batchBytesMax && events.count < Self.batchEventsMax
                     }

@@ -150,6 +150,13 @@ public actor EventStore {
         views.snapshot(view)
     }
 
+    /// The state of a view, with the last position that it has folded. O(1).
+    nonisolated func present<View: Projection>(
+        _ view: View.Type
+    ) -> (view: View, through: Position) {
+        views.present(view)
+    }
+
     /// How many events of each type could not be brought to their newest form since the store was
     /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
     /// looked at again.
@@ -313,7 +320,7 @@ public actor EventStore {
             for waiter in batch.waiters { waiter.resume(throwing: error) }
             throw error
         }
-        for event in batch.events.dropFirst(batch.relaxedCount) { views.fold(event) }
+        views.fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.add(event) }
         for waiter in batch.waiters { waiter.resume() }
         signalChange()
@@ -566,10 +573,8 @@ public actor EventStore {
         // A known event may still be on its way to the disk and shares its fate.
         let joins = isNothing && !pending.isEmpty
         if durability == .relaxed, pending.waiters.isEmpty {
-            for event in batch.events {
-                floor.add(event.time)
-                views.fold(event)
-            }
+            for event in batch.events { floor.add(event.time) }
+            views.fold(batch.events)
             pending.add(batch, relaxed: true)
             signalChange()
             if pending.lines.count >= Self.relaxedBytesMax {

@@ -12,6 +12,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var through: Position { get }
     var isStored: Bool { get }
     func fold(_ event: Event)
+    func fold(_ events: [Event])
     func restore(_ state: StoredState) -> Bool
     func capture() -> ViewCapture
     var projection: any Projection { get }
@@ -29,9 +30,17 @@ struct ViewCapture: Sendable {
 }
 
 private final class ViewBox<View: Projection>: AnyViewBox {
-    private struct Present {
+    struct Present {
         var view = View()
+        /// The last position folded.
         var through = Position.zero
+
+        mutating func fold(_ event: Event) {
+            // After a checkpoint the views may stand at different positions.
+            guard event.position > through else { return }
+            view.fold(event)
+            through = event.position
+        }
     }
 
     private let state = Mutex(Present())
@@ -43,17 +52,16 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
-    var snapshot: View { state.withLock { $0.view } }
-    var projection: any Projection { snapshot }
+    var present: Present { state.withLock { $0 } }
+    var projection: any Projection { present.view }
     var isStored: Bool { (try? View().encodedState()) != nil }
     var through: Position { state.withLock { $0.through } }
 
-    func fold(_ event: Event) {
+    func fold(_ event: Event) { state.withLock { $0.fold(event) } }
+
+    func fold(_ events: [Event]) {
         state.withLock { state in
-            // After a checkpoint the views may stand at different positions.
-            guard event.position > state.through else { return }
-            state.view.fold(event)
-            state.through = event.position
+            for event in events { state.fold(event) }
         }
     }
 
@@ -66,9 +74,11 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     }
 
     func capture() -> ViewCapture {
-        let (view, through) = state.withLock { ($0.view, $0.through) }
-        return ViewCapture(name: name, version: version, types: types, position: through) {
-            try view.encodedState()
+        let present = present
+        return ViewCapture(
+            name: name, version: version, types: types, position: present.through
+        ) {
+            try present.view.encodedState()
         }
     }
 }
@@ -125,8 +135,14 @@ struct ViewSet: Sendable {
         for box in boxes.values { box.fold(event) }
     }
 
+    /// Takes in events together: nobody sees a view that has only some of them.
+    func fold(_ events: some Sequence<Event>) {
+        let events = events.map(upcast)
+        for box in boxes.values { box.fold(events) }
+    }
+
     /// An event in its newest form, or as it is if it cannot be converted.
-    func upcast(_ event: Event) -> Event {
+    private func upcast(_ event: Event) -> Event {
         do {
             return try catalogue.upcast(event)
         } catch {
@@ -151,10 +167,16 @@ struct ViewSet: Sendable {
     /// The states of this moment.
     var projections: [any Projection] { boxes.values.map(\.projection) }
 
-    func snapshot<View: Projection>(_ view: View.Type) -> View {
+    func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
+
+    /// The state of this moment, with the last position that is in it.
+    func present<View: Projection>(
+        _ view: View.Type
+    ) -> (view: View, through: Position) {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {
             preconditionFailure("the view \(View.name) was not given to EventStore.open")
         }
-        return box.snapshot
+        let present = box.present
+        return (present.view, present.through)
     }
 }

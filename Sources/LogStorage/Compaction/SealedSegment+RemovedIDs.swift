@@ -10,12 +10,59 @@ struct RemovedIDsInFile: Sendable {
     var offset: Int
 
     var end: Int { offset + RemovedIDs.encodedBytes(count: list.count) }
+
+    /// Records that are read at once.
+    private static let portionRecords = 8 * 1_024
+
+    /// Reads the list that begins at an offset and ends at `end` or before.
+    ///
+    /// - Throws: `corrupt` where it is damaged.
+    static func read(
+        _ file: any File, path: String, at offset: Int, until end: Int,
+        of positions: ClosedRange<Position>
+    ) throws(LogError) -> RemovedIDsInFile {
+        func bytes(_ at: Int, _ count: Int) throws(LogError) -> [UInt8] {
+            try storage { () throws(FileError) in
+                try file.read(at: at, count: min(count, end - at))
+            }
+        }
+        func format<T>(_ body: () throws(FormatError) -> T) throws(LogError) -> T {
+            do throws(FormatError) { return try body() } catch {
+                throw LogError(error, path: path, offset: offset)
+            }
+        }
+        let prefix = try bytes(offset, RemovedIDs.prefixBytes)
+        var reader = try format { () throws(FormatError) in
+            try RemovedIDsReader(
+                prefix: prefix.span.bytes, base: positions.lowerBound,
+                through: positions.upperBound)
+        }
+        try format { () throws(FormatError) in
+            guard offset + reader.encodedBytes <= end else {
+                throw FormatError(.truncated, "a list of removed ids runs into the footer")
+            }
+        }
+        var at = offset + prefix.count
+        while reader.missing > 0 {
+            let count = min(reader.missing, portionRecords) * RemovedIDs.recordBytes
+            let records = try bytes(at, count)
+            try format { () throws(FormatError) in
+                guard records.count == count else {
+                    throw FormatError(.truncated, "the file ends inside removed ids")
+                }
+                try reader.update(records: records.span.bytes)
+            }
+            at += count
+        }
+        let digest = try bytes(at, RemovedIDs.digestBytes)
+        let list = try format { () throws(FormatError) in
+            try reader.finish(digest: digest.span.bytes)
+        }
+        return RemovedIDsInFile(list: list, offset: offset)
+    }
 }
 
 extension SealedSegment {
-    /// Bytes that are read at once: whole records.
-    private static let portionRecords = 8 * 1_024
-
     /// Reads the lists of removed ids, oldest first.
     ///
     /// - Throws: `corrupt` where one is damaged or they do not fill the place between the last frame
@@ -30,50 +77,13 @@ extension SealedSegment {
             }
         } catch { throw LogError(error, path: path, offset: footerAt) }
         while offset < footerAt {
-            let found = RemovedIDsInFile(list: try removedIDs(at: offset), offset: offset)
+            let found = try RemovedIDsInFile.read(
+                file, path: path, at: offset, until: footerAt,
+                of: header.base...footer.coveredThrough)
             lists.append(found)
             offset = found.end
         }
         return lists
-    }
-
-    private func removedIDs(at offset: Int) throws(LogError) -> RemovedIDs {
-        func bytes(_ at: Int, _ count: Int) throws(LogError) -> [UInt8] {
-            try storage { () throws(FileError) in
-                try file.read(at: at, count: min(count, footerAt - at))
-            }
-        }
-        func format<T>(_ body: () throws(FormatError) -> T) throws(LogError) -> T {
-            do throws(FormatError) { return try body() } catch {
-                throw LogError(error, path: path, offset: offset)
-            }
-        }
-        let prefix = try bytes(offset, RemovedIDs.prefixBytes)
-        var reader = try format { () throws(FormatError) in
-            try RemovedIDsReader(
-                prefix: prefix.span.bytes, base: header.base, through: footer.coveredThrough)
-        }
-        try format { () throws(FormatError) in
-            guard offset + reader.encodedBytes <= footerAt else {
-                throw FormatError(.truncated, "a list of removed ids runs into the footer")
-            }
-        }
-        var at = offset + prefix.count
-        while reader.missing > 0 {
-            let count = min(reader.missing, Self.portionRecords) * RemovedIDs.recordBytes
-            let records = try bytes(at, count)
-            try format { () throws(FormatError) in
-                guard records.count == count else {
-                    throw FormatError(.truncated, "the file ends inside removed ids")
-                }
-                try reader.update(records: records.span.bytes)
-            }
-            at += count
-        }
-        let digest = try bytes(at, RemovedIDs.digestBytes)
-        return try format { () throws(FormatError) in
-            try reader.finish(digest: digest.span.bytes)
-        }
     }
 
     /// What one of the lists remembers of an id. O(log removed ids), and one read.

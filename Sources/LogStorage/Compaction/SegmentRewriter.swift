@@ -1,10 +1,11 @@
-// Writes a segment anew from the lines that compaction keeps: header as it was, lines regrouped into
-// blocks and frames as a writer groups them, lists of removed ids, footer. Nothing reads the file
-// before it is whole, so there is neither trailer nor room. Spec/compaction.md, CMP-21.
+// Writes a segment anew from the lines that compaction keeps or repair has saved: header, lines
+// regrouped into blocks and frames as a writer groups them, lists of removed ids, footer. Nothing
+// reads the file before it is whole, so there is neither trailer nor room. Spec/compaction.md, CMP-21,
+// and Spec/repair.md, REP-3.
 
 import LogFormat
 
-/// The writing end of a compacted segment.
+/// The writing end of a segment that is written anew.
 struct SegmentRewriter: ~Copyable {
     private let file: any File
     private var compressor = BlockCompressor()
@@ -81,7 +82,8 @@ struct SegmentRewriter: ~Copyable {
     private mutating func drain(above limit: Int = 0) throws(LogError) {
         guard output.count > limit else { return }
         guard end <= FormatLimit.segmentBytesMax else {
-            throw LogError(.tooLarge, path: "", "a compacted segment has no room for its lines")
+            throw LogError(
+                .tooLarge, path: "", "a segment that is written anew has no room for its lines")
         }
         let bytes = output
         let offset = writtenBytes
@@ -105,17 +107,23 @@ struct SegmentRewriter: ~Copyable {
     }
 
     /// Writes the footer and syncs. O(lines log lines).
+    ///
+    /// - Parameter compactedThrough: states before it cannot be rebuilt; nil for a segment without
+    ///   holes and without lists of removed ids.
     mutating func finish(
-        seed: UInt32, coveredThrough: Position, compactedThrough: Position
+        seed: UInt32, coveredThrough: Position, compactedThrough: Position?
     ) throws(LogError) -> SegmentFooter {
         func footer(_ digest: UInt64) -> SegmentFooter {
             contents.footer(
                 seed: seed, digest: digest, coveredThrough: coveredThrough,
-                compaction: .init(
-                    through: compactedThrough, removedIDBytes: end - removedIDsStart))
+                compaction: compactedThrough.map {
+                    .init(through: $0, removedIDBytes: end - removedIDsStart)
+                })
         }
         // A file of such a size could end in room, and damage at its end be taken for a torn tail.
-        if (end + footer(0).encoded().count) % FormatLimit.growthGranularityBytes == 0 {
+        if compactedThrough != nil,
+            (end + footer(0).encoded().count) % FormatLimit.growthGranularityBytes == 0
+        {
             output += RemovedIDs.encode([], base: contents.base, removedAt: 0)
         }
         try drain()

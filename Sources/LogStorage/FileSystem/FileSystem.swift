@@ -13,7 +13,8 @@ public protocol FileSystem: Sendable {
     func list(_ path: String) throws(FileError) -> [String]
     /// Opens a file. A new one may be read and written by its owner only (0600).
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File
-    /// Renames within one folder, replacing what was there. Durable after `syncDirectory`.
+    /// Renames, replacing what was there; the new path is on the same device. Durable after
+    /// `syncDirectory` of both folders.
     func rename(_ path: String, to newPath: String) throws(FileError)
     /// Removes a file, or a symbolic link itself. Durable after `syncDirectory`.
     ///

@@ -4,7 +4,7 @@ import EventSourcing
 
 /// Commands on saved cities.
 public struct CityCommands: Sendable {
-    private let store: EventStore
+    let store: EventStore
 
     package init(_ store: EventStore) { self.store = store }
 

@@ -43,7 +43,8 @@ struct Import: AsyncParsableCommand {
     private func work() async throws {
         var source = try LineSource(file)
         let store = try await EventStore.open(
-            at: directory, account: account, catalogue: OfflineModel.catalogue, views: [])
+            at: directory, account: account, catalogue: OfflineModel.catalogue,
+            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true)
         if let tail = store.recovery.tornTail {
             Message.note(
                 "note: \(tail.byteCount) bytes of an unfinished write were cut and kept as "

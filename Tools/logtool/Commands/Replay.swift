@@ -59,7 +59,8 @@ struct Replay: AsyncParsableCommand {
             credentials = NoCredentials()
         }
         let store = try await EventStore.open(
-            at: directory, create: false, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+            at: directory, create: false, catalogue: OfflineModel.catalogue,
+            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true)
         let replayer = Replayer(
             store, transport: HTTPTransport(endpoint: url), credentials: credentials,
             logger: Logger(label: "logtool") { _ in SwiftLogNoOpLogHandler() })

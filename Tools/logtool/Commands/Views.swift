@@ -49,6 +49,7 @@ struct Views: AsyncParsableCommand {
         let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
             if let at, event.position.rawValue > at { return false }
             last = event.position
+            let event = OfflineModel.catalogue.newestForm(of: event)
             for index in states.indices { states[index].fold(event) }
             if wantsOutbox { outbox.fold(event) }
             progress.update(Int(clamping: event.position.rawValue))

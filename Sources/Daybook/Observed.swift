@@ -1,0 +1,36 @@
+// A query's value where SwiftUI looks: on the main actor, observed. Comes after the queries, before
+// the screens.
+
+import EventSourcing
+import Observation
+
+/// The present value of a query, for screens.
+///
+/// ```swift
+/// @State private var notes = Observed(store.notes(in: "city-1"))
+/// var body: some View { List(notes.value) { Text($0.content) } }
+/// ```
+///
+/// It follows the query until it goes. Values are computed off the main actor.
+@MainActor @Observable
+public final class Observed<Value: Equatable & Sendable> {
+    /// The newest value.
+    public private(set) var value: Value
+    @ObservationIgnored private var following: Task<Void, Never>?
+
+    /// Begins with the query's current value, and follows it.
+    public init(_ query: ViewQuery<Value>) {
+        value = query.current
+        let changes = query.changes
+        following = Task.detached { [weak self] in
+            for await value in changes {
+                guard await self?.take(value) != nil else { return }
+            }
+        }
+    }
+
+    /// An equal value is told to nobody: `@Observable` compares.
+    private func take(_ value: Value) { self.value = value }
+
+    isolated deinit { following?.cancel() }
+}

@@ -1,0 +1,54 @@
+// A question to a view, with its answer now and whenever it becomes another. Comes after the views,
+// before the screens of an app. Spec/following.md.
+
+/// A value that follows from a view: its present state, or the part that somebody is interested in.
+///
+/// ```swift
+/// for await notes in store.notes(in: "city-1").changes {
+///     show(notes)
+/// }
+/// ```
+public struct ViewQuery<Value: Equatable & Sendable>: Sendable {
+    /// The value now and as it changes: begins with the current one, keeps only the newest. See
+    /// `ViewChanges`.
+    public let changes: ViewChanges<Value>
+
+    /// The value as it is now. It includes every append that has returned.
+    /// - Complexity: that of the question.
+    public var current: Value { changes.read().value }
+
+    init<View: Projection>(
+        _ store: EventStore, _ answer: @escaping @Sendable (View) -> Value
+    ) {
+        changes = ViewChanges(store, answer, isSame: ==)
+    }
+}
+
+extension EventStore {
+    /// Asks a view that was given to `open` for a value, and again whenever the view has folded
+    /// something.
+    ///
+    /// ```swift
+    /// let cities = store.query(TripsView.self) { $0.cities }
+    /// ```
+    ///
+    /// - Parameter answer: gets a snapshot of the view; must follow from it alone. It runs in the task
+    ///   of whoever asks, once for each commit at most.
+    public nonisolated func query<View: Projection, Value: Equatable & Sendable>(
+        _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value
+    ) -> ViewQuery<Value> {
+        ViewQuery(self, answer)
+    }
+
+    /// The states of a view, the present one first: a new one whenever it has folded something.
+    public nonisolated func changes<View: Projection>(of view: View.Type) -> ViewChanges<View> {
+        ViewChanges(self, { (view: View) in view }, isSame: { _, _ in false })
+    }
+
+    /// The states of a view, the present one first: a new one whenever it has become another.
+    public nonisolated func changes<View: Projection & Equatable>(
+        of view: View.Type
+    ) -> ViewChanges<View> {
+        ViewChanges(self, { (view: View) in view }, isSame: ==)
+    }
+}

@@ -1,0 +1,358 @@
+// Puts a damaged log in order again: everything intact stays, what is lost is named, and nothing is
+// deleted. Survey (SurveyedFile) → judgement (RepairPlan) → this. May be interrupted anywhere and
+// begun again: until all that is new is on the disk, nothing old is touched. Spec/recovery.md, REP-3.
+
+import LogFormat
+
+/// What a repair did, or would do.
+package struct RepairReport: Hashable, Sendable {
+    /// One entry a step; none if the log is sound.
+    package var actions: [RepairAction] = []
+    /// All positions that no line has any more.
+    package var lost: [ClosedRange<Position>] { actions.flatMap(\.lost) }
+}
+
+/// Repairs a log that nobody has open.
+package struct LogRepair {
+    private let directory: String
+    private let account: String?
+    private let environment: LogEnvironment
+    private var fileSystem: any FileSystem { environment.fileSystem }
+
+    /// - Parameters:
+    ///   - directory: the log's folder.
+    ///   - account: whose log it is, if no header says so any more.
+    ///   - environment: file system, clock and randomness.
+    package init(
+        _ directory: String, account: String? = nil, environment: LogEnvironment = LogEnvironment()
+    ) {
+        self.directory = directory
+        self.account = account
+        self.environment = environment
+    }
+
+    // MARK: Judging
+
+    /// Says what a repair would do. Changes nothing.
+    ///
+    /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `newerVersion`, `unknownFeature`, `io`.
+    ///   Damage is no error.
+    /// - Complexity: O(bytes of the log); memory for one frame and one footer, and what is damaged.
+    package func plan() throws(LogError) -> RepairReport {
+        let lockDamage = try lockDamage()
+        let lock = try holdLock()
+        defer { withExtendedLifetime(lock) {} }
+        let (plan, others) = try judge()
+        return RepairReport(actions: (lockDamage.map { [$0] } ?? []) + others + plan.actions)
+    }
+
+    /// Repairs the log. On return it can be opened and appended to, and verification finds nothing.
+    /// Its lock is free again.
+    ///
+    /// - Returns: what was done, with the names in `quarantine/`.
+    /// - Throws: as `plan()`, and `diskFull`, `readOnly`. After an error the log is as before or
+    ///   partly repaired; repair it again.
+    package func repair() throws(LogError) -> RepairReport {
+        var report = RepairReport()
+        if var damage = try lockDamage() {
+            damage.quarantinedAs = try quarantine.take(path(damage.name), damage.name, Self.suffix)
+            report.actions.append(damage)
+        }
+        let lock = try WriterLock(directory, environment)
+        defer { withExtendedLifetime(lock) {} }
+        try applyJournal()
+        var (plan, others) = try judge()
+        for index in others.indices { try setAside(&others[index]) }
+        for index in plan.actions.indices where plan.actions[index].bytes != nil {
+            try setAside(&plan.actions[index])
+        }
+        let written = try write(plan.writings)
+        // What rests on lines that are going to be missing goes before they do.
+        try remove(others.map(\.name))
+        try storage { () throws(FileError) in
+            for (temporary, target) in written {
+                try fileSystem.rename(path(temporary), to: path(target))
+            }
+            try fileSystem.syncDirectory(directory)
+        }
+        let targets = Set(written.map(\.target))
+        let replaced = plan.actions.filter { $0.bytes != nil && !targets.contains($0.name) }
+        try remove(replaced.map(\.name) + leftovers())
+        report.actions += others + plan.actions
+        return report
+    }
+
+    private static let suffix = "damaged"
+    private var quarantine: Quarantine { Quarantine(directory, fileSystem) }
+    private func path(_ name: String) -> String { directory + "/" + name }
+
+    /// Surveys all files and judges them.
+    ///
+    /// - Returns: what is to be done with segments, and what with other files.
+    private func judge() throws(LogError) -> (plan: RepairPlan, others: [RepairAction]) {
+        let names = try LogDirectory.segments(of: directory, fileSystem)
+        guard !names.isEmpty else {
+            throw LogError(.noSuchLog, path: directory, "the folder is empty")
+        }
+        let (journal, journalDamage) = try readJournal()
+        var files: [SurveyedFile] = []
+        for name in names {
+            files.append(try SurveyedFile.read(name, in: directory, journal, fileSystem))
+        }
+        for name in try leftovers() {
+            let file = try SurveyedFile.read(name, in: directory, nil, fileSystem)
+            if file.isWhole { files.append(file) }
+        }
+        let fresh = SegmentHeader(
+            logID: environment.randomUUID(), account: account, base: Position(1),
+            createdAt: environment.now())
+        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
+            .map { ($0.logID, $0.position) }
+        let plan = try RepairPlan(files, checkpoints: Array(checkpoints), fresh: fresh) {
+            file throws(LogError) in
+            try storage { () throws(FileError) in
+                let plain = try fileSystem.open(path(file.name), .read)
+                return try SegmentSalvage(
+                    journal?.overlaid(on: plain, name: file.name) ?? plain,
+                    from: file.base ?? Position(1))
+            }
+        }
+        let others = plan.actions.isEmpty ? [] : try storedViews()
+        return (plan, (journalDamage.map { [$0] } ?? []) + others)
+    }
+
+    private func leftovers() throws(LogError) -> [String] {
+        try storage { () throws(FileError) in
+            try fileSystem.list(directory).filter { $0.hasSuffix(LogDirectory.repairSuffix) }
+                .sorted()
+        }
+    }
+
+    /// Stored views may rest on lines that are lost, and always can be made again.
+    private func storedViews() throws(LogError) -> [RepairAction] {
+        let names: [String]
+        do throws(FileError) {
+            names = try fileSystem.list(directory + "/" + LogDirectory.checkpoints)
+        } catch let error where error.code == .notFound || error.code == .wrongKind {
+            return []
+        } catch { throw LogError(error) }
+        var actions: [RepairAction] = []
+        for name in names.sorted() {
+            let name = LogDirectory.checkpoints + "/" + name
+            actions.append(
+                RepairAction(
+                    verb: .quarantine, name: name, bytes: try size(of: name),
+                    reason: "it may rest on what is lost; views are built anew without it"))
+        }
+        return actions
+    }
+
+    // MARK: Lock and journal
+
+    /// What is wrong with the lock file, if it cannot be read.
+    private func lockDamage() throws(LogError) -> RepairAction? {
+        func action(_ error: FileError) -> RepairAction {
+            RepairAction(verb: .quarantine, name: LogDirectory.lock, reason: error.reason)
+        }
+        let file: any File
+        do throws(FileError) {
+            file = try fileSystem.open(path(LogDirectory.lock), .read)
+        } catch {
+            switch error.code {
+            case .notFound: return nil
+            case .wrongKind, .symbolicLink: return action(error)
+            default: throw LogError(error)
+            }
+        }
+        try lock(file)
+        do throws(FileError) {
+            _ = try file.read(at: 0, count: 1)
+            return nil
+        } catch { return action(error) }
+    }
+
+    /// The lock, without touching its file; nil if there is none to be had.
+    private func holdLock() throws(LogError) -> (any File)? {
+        guard let file = try? fileSystem.open(path(LogDirectory.lock), .read) else { return nil }
+        try lock(file)
+        return file
+    }
+
+    private func lock(_ file: any File) throws(LogError) {
+        guard try storage({ () throws(FileError) in try file.lock() }) else {
+            throw LogError(
+                .locked, path: directory,
+                "another writer has the log open. Close it there, or wait until it has finished")
+        }
+    }
+
+    /// The copy of what a cut recovery was writing again, or what is wrong with it.
+    private func readJournal() throws(LogError) -> (RewriteJournal?, damage: RepairAction?) {
+        let name = LogDirectory.rewriteJournal
+        do throws(FileError) {
+            _ = try fileSystem.open(path(name), .read)
+        } catch {
+            switch error.code {
+            case .notFound: return (nil, nil)
+            case .wrongKind, .symbolicLink:
+                return (
+                    nil,
+                    RepairAction(
+                        verb: .quarantine, name: name, bytes: 0, reason: error.reason)
+                )
+            default: throw LogError(error)
+            }
+        }
+        if let journal = try RewriteJournal.read(in: directory, fileSystem) {
+            return (journal, nil)
+        }
+        return (
+            nil,
+            RepairAction(
+                verb: .quarantine, name: name, bytes: try size(of: name),
+                reason: "the copy of what was being written again is not whole")
+        )
+    }
+
+    /// Finishes what a cut recovery began, as opening would: the segment is whole only then.
+    private func applyJournal() throws(LogError) {
+        guard let journal = try readJournal().0,
+            let name = try LogDirectory.segments(of: directory, fileSystem).last,
+            (try? fileSystem.open(path(name), .readWrite)) != nil
+        else { return }
+        try journal.apply(to: name, in: directory, fileSystem)
+    }
+
+    // MARK: Changing
+
+    /// Copies a file to `quarantine/`, or moves there what is no file. Durable on return.
+    private func setAside(_ action: inout RepairAction) throws(LogError) {
+        let stem = action.name.replacing("/", with: "-")
+        do throws(FileError) {
+            _ = try fileSystem.open(path(action.name), .read)
+        } catch let error where error.code == .wrongKind || error.code == .symbolicLink {
+            action.quarantinedAs = try quarantine.take(path(action.name), stem, Self.suffix)
+            return
+        } catch { throw LogError(error) }
+        action.quarantinedAs = try quarantine.keep(
+            copyOf: path(action.name), stem, Self.suffix)
+    }
+
+    /// Writes all new segments beside the old ones; durable on return.
+    private func write(
+        _ writings: [RepairPlan.Writing]
+    ) throws(LogError) -> [(temporary: String, target: String)] {
+        let targets = Set(writings.map(\.target))
+        var written: [(temporary: String, target: String)] = []
+        for writing in writings {
+            written.append((try write(writing), writing.target))
+            // A file that is replaced by another segment is all there is of its own one until that
+            // is in its place. A name that a power cut takes must not be the only one.
+            if let source = writing.source?.name, source != writing.target,
+                targets.contains(source)
+            {
+                _ = try write(writing)
+            }
+        }
+        try storage { () throws(FileError) in try fileSystem.syncDirectory(directory) }
+        return written
+    }
+
+    /// Writes one segment under a name of its own.
+    private func write(_ writing: RepairPlan.Writing) throws(LogError) -> String {
+        let name = try freeName(for: writing.target)
+        let file = try storage { () throws(FileError) in
+            try fileSystem.open(path(name), .createNew)
+        }
+        var rewriter = SegmentRewriter(
+            file, header: writing.header.encoded(), base: writing.header.base)
+        var digest = XXH64()
+        if let (name, salvage) = writing.source {
+            let source = try storage { () throws(FileError) in
+                try fileSystem.open(path(name), .read)
+            }
+            try salvage.forEachLine(of: source, in: writing.positions) {
+                (prefix, line) throws(LogError) in
+                digest.update(line)
+                try rewriter.append(prefix, line)
+            }
+            try rewriter.endLines()
+            // They are given by their distance from the first position.
+            for bytes in writing.keepsBase ? try salvage.removedIDs(of: source) : [] {
+                try rewriter.append(removedIDs: bytes)
+            }
+        } else {
+            try rewriter.endLines()
+        }
+        let footer = try rewriter.finish(
+            seed: UInt32(truncatingIfNeeded: environment.random()),
+            coveredThrough: writing.through, compactedThrough: writing.compactedThrough)
+        try readBack(name, writing.target, footer, lines: digest.value())
+        return name
+    }
+
+    /// Reads a new file and holds it to what was to be written.
+    private func readBack(
+        _ name: String, _ target: String, _ footer: SegmentFooter, lines: UInt64
+    ) throws(LogError) {
+        var digest = XXH64()
+        let isRight: Bool
+        do {
+            let segment = try SealedSegment(target, in: directory, fileSystem, from: name)
+            _ = try segment.forEachLine(from: segment.header.base) { _, line in
+                digest.update(line)
+                return true
+            }
+            let findings = try LogVerifier(directory, fileSystem: fileSystem)
+                .findings(in: segment)
+            isRight = segment.footer == footer && digest.value() == lines && findings.isEmpty
+        } catch let error as LogError {
+            throw error
+        } catch { throw LogError(.io, path: path(name), "\(error)") }
+        guard isRight else {
+            throw LogError(
+                .io, path: path(name),
+                "the file does not give back what was written to it. The log was left as it was; "
+                    + "do not trust this device")
+        }
+    }
+
+    private func freeName(for target: String) throws(LogError) -> String {
+        let taken = try leftovers()
+        var name = target + LogDirectory.repairSuffix
+        var number = 0
+        while taken.contains(name) {
+            number += 1
+            name = "\(target).\(number)\(LogDirectory.repairSuffix)"
+        }
+        return name
+    }
+
+    /// Removes files. On return they are gone for good, and so is what an interrupted repair had
+    /// removed: it may not have come to its sync.
+    private func remove(_ names: [String]) throws(LogError) {
+        try storage { () throws(FileError) in
+            for name in names {
+                do throws(FileError) {
+                    try fileSystem.remove(path(name))
+                } catch let error where error.code == .notFound {
+                    continue
+                }
+            }
+            do throws(FileError) {
+                try fileSystem.syncDirectory(path(LogDirectory.checkpoints))
+            } catch let error where error.code == .notFound || error.code == .wrongKind {}
+            try fileSystem.syncDirectory(directory)
+        }
+    }
+
+    private func size(of name: String) throws(LogError) -> Int {
+        try storage { () throws(FileError) in
+            do throws(FileError) {
+                return try fileSystem.open(path(name), .read).size()
+            } catch let error where error.code == .wrongKind || error.code == .symbolicLink {
+                return 0
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+// Where bytes go that a log cannot use any more: they are set aside, never deleted. Used by recovery
+// for torn tails and by repair for whole files. Spec/recovery.md, REC-4 and REP-3.
+
+import LogFormat
+
+/// The folder `quarantine/` of a log.
+struct Quarantine {
+    private let directory: String
+    private let fileSystem: any FileSystem
+
+    private static let portionBytes = 1024 * 1024
+
+    init(_ directory: String, _ fileSystem: any FileSystem) {
+        self.directory = directory
+        self.fileSystem = fileSystem
+    }
+
+    private var folder: String { directory + "/" + LogDirectory.quarantine }
+
+    /// Keeps bytes under `<stem>.<suffix>`, or `<stem>.1.<suffix>` and so on if the name is taken;
+    /// durable on return.
+    ///
+    /// - Returns: the path of the copy.
+    func keep(_ bytes: [UInt8], _ stem: String, _ suffix: String) throws(LogError) -> String {
+        try prepare()
+        return try storage { () throws(FileError) in
+            let (file, path) = try create(stem, suffix)
+            try file.write(bytes, at: 0)
+            try file.sync()
+            try fileSystem.syncDirectory(folder)
+            return path
+        }
+    }
+
+    /// Keeps a copy of a whole file, named as `keep(_:_:_:)` does. A copy that is there already with
+    /// the same bytes will do: an interrupted repair leaves one. Durable on return.
+    ///
+    /// - Returns: the path of the copy.
+    /// - Complexity: O(bytes); memory for 1 MiB.
+    func keep(
+        copyOf path: String, _ stem: String, _ suffix: String
+    ) throws(LogError) -> String {
+        try prepare()
+        return try storage { () throws(FileError) in
+            let source = try fileSystem.open(path, .read)
+            for name in try fileSystem.list(folder).sorted()
+            where name.hasPrefix(stem + ".") && name.hasSuffix(suffix) {
+                guard let known = try? fileSystem.open(folder + "/" + name, .readWrite),
+                    try Self.isSame(source, known)
+                else { continue }
+                // Whoever wrote it may not have come to its sync.
+                try known.sync()
+                try fileSystem.syncDirectory(folder)
+                return folder + "/" + name
+            }
+            let (file, copy) = try create(stem, suffix)
+            try Self.copy(source, to: file)
+            try file.sync()
+            try fileSystem.syncDirectory(folder)
+            return copy
+        }
+    }
+
+    /// Moves something here that cannot be opened, such as a folder where a file belongs. Durable on
+    /// return.
+    ///
+    /// - Returns: where it is now.
+    func take(_ path: String, _ stem: String, _ suffix: String) throws(LogError) -> String {
+        try prepare()
+        return try storage { () throws(FileError) in
+            let taken = try fileSystem.list(folder)
+            var number = 0
+            while taken.contains(Self.name(stem, number, suffix)) { number += 1 }
+            let target = folder + "/" + Self.name(stem, number, suffix)
+            try fileSystem.rename(path, to: target)
+            try fileSystem.syncDirectory(folder)
+            try fileSystem.syncDirectory(directory)
+            return target
+        }
+    }
+
+    private func prepare() throws(LogError) {
+        do throws(FileError) {
+            try fileSystem.createDirectory(folder)
+        } catch let error where error.code == .exists {
+        } catch {
+            throw LogError(error)
+        }
+        try storage { () throws(FileError) in try fileSystem.syncDirectory(directory) }
+    }
+
+    private func create(
+        _ stem: String, _ suffix: String
+    ) throws(FileError) -> (file: any File, path: String) {
+        var number = 0
+        while true {
+            let path = folder + "/" + Self.name(stem, number, suffix)
+            do throws(FileError) {
+                return (try fileSystem.open(path, .createNew), path)
+            } catch let error where error.code == .exists {
+                number += 1
+            }
+        }
+    }
+
+    private static func name(_ stem: String, _ number: Int, _ suffix: String) -> String {
+        number == 0 ? "\(stem).\(suffix)" : "\(stem).\(number).\(suffix)"
+    }
+
+    private static func copy(_ source: any File, to target: any File) throws(FileError) {
+        var offset = 0
+        while true {
+            let bytes = try source.read(at: offset, count: portionBytes)
+            guard !bytes.isEmpty else { return }
+            try target.write(bytes, at: offset)
+            offset += bytes.count
+        }
+    }
+
+    private static func isSame(_ one: any File, _ other: any File) throws(FileError) -> Bool {
+        guard try one.size() == other.size() else { return false }
+        var offset = 0
+        while true {
+            let bytes = try one.read(at: offset, count: portionBytes)
+            guard try bytes == other.read(at: offset, count: portionBytes) else { return false }
+            guard !bytes.isEmpty else { return true }
+            offset += bytes.count
+        }
+    }
+}

@@ -1,0 +1,18 @@
+// How far one learner is, in one value.
+
+/// A learner's active course and progress.
+public struct LearnerProgress: Hashable, Sendable {
+    /// The active course; nil if none was ever activated.
+    public let activeCourseId: String?
+    /// The progress in every course with a completion, sorted by course.
+    public let courses: [CourseProgress]
+}
+
+extension ProgressView {
+    /// A learner's active course and progress; empty for somebody of whom nothing is known.
+    /// O(completions of the learner).
+    public subscript(userId: String) -> LearnerProgress {
+        LearnerProgress(
+            activeCourseId: activeCourse(of: userId), courses: courses(of: userId))
+    }
+}

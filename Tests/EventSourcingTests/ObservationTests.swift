@@ -1,0 +1,209 @@
+// Values over time: current first, newest only, never the same twice, an end, and nothing left
+// behind. Spec/following.md.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+import TestSupport
+import Testing
+
+/// Counts events; `Equatable`.
+private struct Count: Projection, Equatable {
+    static let name = "count"
+    static let version = 1
+    var all = 0
+    var big = 0
+    mutating func fold(_ event: Event) {
+        all += 1
+        if event.subject == "big" { big += 1 }
+    }
+}
+
+/// Remembers the last subject; not `Equatable`.
+private struct Last: Projection {
+    static let name = "last"
+    static let version = 1
+    var subject: String?
+    mutating func fold(_ event: Event) { if event.type == "t" { subject = event.subject } }
+}
+
+private func open(_ files: InMemoryFileSystem = InMemoryFileSystem()) async throws -> EventStore {
+    try await EventStore.open(
+        at: "/log", catalogue: EventCatalogue([]), views: [Count.self, Last.self],
+        environment: LogEnvironment(fileSystem: files))
+}
+
+private func draft(_ subject: String = "small") -> EventDraft {
+    EventDraft(type: "t", subject: subject)
+}
+
+/// Waits until something holds, for ten seconds at most.
+private func eventually(_ condition: () async -> Bool) async throws {
+    for _ in 1...1_000 {
+        if await condition() { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    throw CancellationError()
+}
+
+@Suite struct ObservationTests {
+    @Test(.verifies("FOL-7"))
+    func `changes begin with the current value, keep the newest only, and repeat none`()
+        async throws
+    {
+        let store = try await open()
+        try await store.append([draft("big")])
+        let query = store.query(Count.self) { $0.big }
+        #expect(query.current == 1)
+        var changes = query.changes.makeAsyncIterator()
+        #expect(await changes.next() == 1)
+        // Three commits that nobody looked at are one new value.
+        for _ in 1...3 { try await store.append([draft("big")]) }
+        #expect(await changes.next() == 4)
+        // A commit that leaves the value as it is is none.
+        for _ in 1...3 { try await store.append([draft()]) }
+        let next = Task { [changes] in
+            var changes = changes
+            return await changes.next()
+        }
+        try await store.append([draft()])
+        try await store.append([draft("big")])
+        #expect(await next.value == 5)
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-7"))
+    func `changes end when the store is closed, with the newest value before`() async throws {
+        let store = try await open()
+        let query = store.query(Count.self) { $0.all }
+        var changes = query.changes.makeAsyncIterator()
+        #expect(await changes.next() == 0)
+        try await store.append([draft()])
+        try await store.append([draft()], durability: .relaxed)
+        try await store.close()
+        #expect(await changes.next() == 2)
+        #expect(await changes.next() == nil)
+        #expect(await changes.next() == nil)
+        // A closed store can still be asked.
+        var late = query.changes.makeAsyncIterator()
+        #expect(await late.next() == 2)
+        #expect(await late.next() == nil)
+        #expect(query.current == 2)
+    }
+
+    @Test(.verifies("FOL-7"))
+    func `a view that cannot be compared changes whenever it has folded something`() async throws {
+        let store = try await open()
+        var states = store.changes(of: Last.self).makeAsyncIterator()
+        #expect(await states.next()?.subject == nil)
+        try await store.append([draft("a"), draft("b")])
+        #expect(await states.next()?.subject == "b")
+        // Folded at once; its way to the disk later is no change.
+        try await store.append([draft("c")], durability: .relaxed)
+        #expect(await states.next()?.subject == "c")
+        try await store.flush()
+        try await store.append([EventDraft(type: "other")])
+        #expect(await states.next()?.subject == "c")
+        var counts = store.changes(of: Count.self).makeAsyncIterator()
+        #expect(await counts.next()?.all == 4)
+        try await store.close()
+        #expect(await states.next() == nil)
+        #expect(await counts.next() == nil)
+    }
+
+    @Test(.verifies("FOL-7"))
+    func `a relaxed append is seen at once, before it is on the disk`() async throws {
+        let store = try await open()
+        let query = store.query(Count.self) { $0.all }
+        var changes = query.changes.makeAsyncIterator()
+        #expect(await changes.next() == 0)
+        for number in 1...3 {
+            try await store.append([draft()], durability: .relaxed)
+            #expect(query.current == number)
+            #expect(await changes.next() == number)
+        }
+        #expect(await store.lastDurable == .zero)
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-8"))
+    func `a commit wakes each of many subscribers once, and appends do not wait for them`()
+        async throws
+    {
+        let store = try await open()
+        final class Asked: Sendable { let count = Mutex(0) }
+        let asked = Asked()
+        let subscribers = 100
+        let query = store.query(Count.self) { count in
+            asked.count.withLock { $0 += 1 }
+            return count.all
+        }
+        let tasks = (1...subscribers).map { _ in
+            Task {
+                var seen: [Int] = []
+                for await value in query.changes { seen.append(value) }
+                return seen
+            }
+        }
+        try await eventually { await store.subscriberCount == subscribers }
+        try await eventually { asked.count.withLock { $0 } == subscribers }
+        let commits = 20
+        for _ in 1...commits { try await store.append([draft(), draft()]) }
+        try await store.close()
+        for task in tasks {
+            let seen = await task.value
+            #expect(seen.first == 0 && seen.last == 2 * commits)
+            // Rising, and of two events in one commit nobody sees one.
+            #expect(zip(seen, seen.dropFirst()).allSatisfy { $0 < $1 })
+            #expect(seen.allSatisfy { $0.isMultiple(of: 2) })
+        }
+        #expect(asked.count.withLock { $0 } <= subscribers * (commits + 1))
+    }
+
+    @Test(.verifies("FOL-8"))
+    func `nobody sees a view with only some of the events of a commit`() async throws {
+        let store = try await open()
+        let watching = Task.detached {
+            var odd = 0
+            while !Task.isCancelled {
+                if !store.view(Count.self).all.isMultiple(of: 10) { odd += 1 }
+            }
+            return odd
+        }
+        for round in 1...40 {
+            let drafts = (1...10).map { _ in draft() }
+            try await store.append(
+                drafts, durability: round.isMultiple(of: 2) ? .durable : .relaxed)
+        }
+        watching.cancel()
+        #expect(await watching.value == 0)
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-8"))
+    func `a cancelled subscriber ends, and one that is let go of leaves nothing behind`()
+        async throws
+    {
+        let store = try await open()
+        let query = store.query(Count.self) { $0.all }
+        let tasks = (1...20).map { _ in
+            Task {
+                var count = 0
+                for await _ in query.changes { count += 1 }
+                return count
+            }
+        }
+        try await eventually { await store.subscriberCount == 20 }
+        for task in tasks { task.cancel() }
+        for task in tasks { #expect(await task.value <= 1) }
+        var dropped: ViewChanges<Int>.AsyncIterator? = query.changes.makeAsyncIterator()
+        #expect(await dropped?.next() == 0)
+        dropped = nil
+        try await eventually { await store.subscriberCount == 0 }
+        try await store.append([draft()])
+        try await store.close()
+    }
+}

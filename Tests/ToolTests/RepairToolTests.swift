@@ -1,0 +1,125 @@
+// logtool repair on copies of the damaged logs of Spec/vectors, and on a folder whose lock cannot be
+// read.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct RepairToolTests {
+    /// A copy of a vector's log.
+    private func vector(_ name: String) throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        let source = Tool.root.appending(path: "Spec/vectors/\(name)")
+        let log = URL(filePath: folder.log)
+        try FileManager.default.createDirectory(at: log, withIntermediateDirectories: false)
+        for file in try FileManager.default.contentsOfDirectory(atPath: source.path)
+        where file.hasSuffix(".lz4") {
+            try FileManager.default.copyItem(
+                at: source.appending(path: file), to: log.appending(path: file))
+        }
+        return folder
+    }
+
+    /// Names and contents of everything in a log's folder.
+    private func image(_ folder: TemporaryFolder) throws -> [String: Data] {
+        var image: [String: Data] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: folder.log) {
+            image[name] = FileManager.default.contents(atPath: folder.log + "/" + name)
+        }
+        return image
+    }
+
+    @Test(
+        .verifies("TOOL-11", "REP-4"),
+        arguments: [
+            ("damaged", 5), ("damaged-live", 1), ("cut", 4), ("missing-block", 160),
+            ("missing-frame", 6), ("compacted-damaged", 4),
+        ])
+    func `a damaged log is looked at, repaired, verified and appended to`(
+        name: String, events: Int
+    ) throws {
+        let folder = try vector(name)
+        #expect(try ToolRun.logtool("verify", folder.log).status == 1)
+        let before = try image(folder)
+        let plan = try ToolRun.logtool("repair", folder.log)
+        #expect(plan.status == 1)
+        #expect(plan.messages.contains("lost to damage, not to compaction"))
+        #expect(try image(folder) == before)
+
+        let repaired = try ToolRun.logtool("repair", folder.log, "--yes")
+        #expect(repaired.status == 0, "\(repaired.messages)")
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        let kept = try image(folder).filter { $0.key.hasSuffix(".damaged") }
+        #expect(!kept.isEmpty)
+        for (name, bytes) in kept {
+            let original = name.dropFirst("quarantine/".count).dropLast(".damaged".count)
+            #expect(before[String(original)] == bytes)
+        }
+        let summary = try ToolRun.logtool("inspect", folder.log)
+        #expect(summary.output.contains("\"events\":\(events),"))
+
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        #expect(try ToolRun.logtool("repair", folder.log).status == 0)
+    }
+
+    @Test(.verifies("TOOL-11", "TOOL-2"))
+    func `a sound log needs no repair, a newer one gets none`() throws {
+        for name in ["closed", "torn", "rolled", "unfinished"] {
+            let folder = try vector(name)
+            let before = try image(folder)
+            let run = try ToolRun.logtool("repair", folder.log)
+            #expect(run.status == 0 && run.output.isEmpty)
+            #expect(try image(folder) == before)
+        }
+        let newer = try vector("newer-version")
+        #expect(try ToolRun.logtool("repair", newer.log, "--yes").status == 65)
+        #expect(try ToolRun.logtool("repair", "/nowhere/at-all").status == 66)
+    }
+
+    @Test(.verifies("REP-3", "TOOL-11"))
+    func `what cannot be opened is moved aside, and nothing is followed or deleted`() throws {
+        let folder = try vector("closed")
+        let outside = try folder.file("outside", content: "not yours")
+        let files = FileManager.default
+        try files.createDirectory(
+            atPath: folder.log + "/lock", withIntermediateDirectories: false)
+        try files.createSymbolicLink(
+            atPath: folder.log + "/rewrite", withDestinationPath: outside.path)
+        try files.createSymbolicLink(
+            atPath: folder.log + "/00000000000000000099.lz4", withDestinationPath: outside.path)
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 74)
+        #expect(try ToolRun.logtool("repair", folder.log).status == 1)
+        let run = try ToolRun.logtool("repair", folder.log, "--yes")
+        #expect(run.status == 0, "\(run.messages)")
+        #expect(
+            try files.contentsOfDirectory(atPath: folder.log + "/quarantine").sorted() == [
+                "00000000000000000099.lz4.damaged", "lock.damaged", "rewrite.damaged",
+            ])
+        #expect(try String(contentsOf: outside, encoding: .utf8) == "not yours")
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+    }
+
+    @Test(.verifies("TOOL-3", "TOOL-11"))
+    func `a log that somebody writes to is not repaired, nor judged`() throws {
+        let folder = try vector("closed")
+        let holder = Process()
+        holder.executableURL = Tool.binary("logtool")
+        let feed = Pipe()
+        let acknowledged = Pipe()
+        holder.arguments = ["import", folder.log, "-", "--ack", "--batch", "1"]
+        holder.standardInput = feed
+        holder.standardOutput = acknowledged
+        holder.standardError = FileHandle.nullDevice
+        try holder.run()
+        let line = try String(contentsOfFile: Tool.sample, encoding: .utf8).prefix { $0 != "\n" }
+        feed.fileHandleForWriting.write(Data((line + "\n").utf8))
+        #expect(!acknowledged.fileHandleForReading.availableData.isEmpty)
+        #expect(try ToolRun.logtool("repair", folder.log).status == 75)
+        #expect(try ToolRun.logtool("repair", folder.log, "--yes").status == 75)
+        try feed.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        #expect(try ToolRun.logtool("repair", folder.log).status == 0)
+    }
+}
