@@ -18,7 +18,7 @@ struct Compact: AsyncParsableCommand {
             Example: logtool compact ./log --dry-run
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Flag(help: "Say what would go; read without the log's lock, change nothing.")
     var dryRun = false

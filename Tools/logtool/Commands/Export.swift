@@ -20,9 +20,9 @@ struct Export: AsyncParsableCommand {
             Example: logtool export ./log notes.ndjson --type daybook.note.added
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
-    @Argument(help: "The file to write, or - for standard output.")
+    @Argument(help: "The file to write, or - for standard output.", completion: .file())
     var destination: String
     @Option(help: "From this position on.")
     var from: UInt64?

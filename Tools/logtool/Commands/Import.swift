@@ -17,9 +17,10 @@ struct Import: AsyncParsableCommand {
             Example: logtool import ./log journey.ndjson
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
-    @Argument(help: "A file with one event a line, or - for standard input.")
+    @Argument(
+        help: "A file with one event a line, or - for standard input.", completion: .file())
     var file: String
     @Option(help: "Events a commit at most; 1 makes every event its own durable commit.")
     var batch = 1_000

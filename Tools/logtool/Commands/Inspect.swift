@@ -16,7 +16,7 @@ struct Inspect: AsyncParsableCommand {
             Example: logtool inspect ./log --events --type daybook.note.added --limit 10
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Flag(help: "List the events instead of a summary.")
     var events = false

@@ -22,7 +22,7 @@ struct Repair: AsyncParsableCommand {
             Example: logtool repair ./log --yes
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Flag(help: "Do it.")
     var yes = false

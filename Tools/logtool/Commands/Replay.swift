@@ -18,11 +18,11 @@ struct Replay: AsyncParsableCommand {
             Example: logtool replay ./log --to http://127.0.0.1:8080 --once
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Option(help: "The server: its address, or the full URL of its events endpoint.")
     var to: String
-    @Option(help: "A file with the bearer token.")
+    @Option(help: "A file with the bearer token.", completion: .file())
     var tokenFile: String?
     @Flag(help: "Return when nothing more can be sent now.")
     var once = false

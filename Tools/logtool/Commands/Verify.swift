@@ -16,7 +16,7 @@ struct Verify: AsyncParsableCommand {
             Example: logtool verify ./log
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @OptionGroup var output: OutputOptions
 

@@ -16,9 +16,10 @@ struct Views: AsyncParsableCommand {
             Example: logtool views ./log notes --at 1000
             """)
 
-    @Argument(help: "The log's folder.")
+    @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
-    @Argument(help: "cities, notes, preferences, progress or outbox.")
+    @Argument(
+        help: "cities, notes, preferences, progress or outbox.", completion: .list(Self.names))
     var name: String?
     @Option(help: "The state at this position instead of the newest.")
     var at: UInt64?

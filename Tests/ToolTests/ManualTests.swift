@@ -1,0 +1,84 @@
+// What comes with logtool besides itself: completions that each shell takes, and a man page.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct ManualTests {
+    /// A program on the path, if it is installed.
+    private static func installed(_ name: String) -> URL? {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        return path.split(separator: ":").map { URL(filePath: "\($0)/\(name)") }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+
+    private func run(
+        _ program: URL, _ arguments: [String]
+    ) throws -> (status: Int32, output: String) {
+        let folder = try TemporaryFolder()
+        let output = try folder.file("output")
+        let process = Process()
+        process.executableURL = program
+        process.arguments = arguments
+        process.standardOutput = try FileHandle(forWritingTo: output)
+        process.standardError = process.standardOutput
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return (
+            process.terminationStatus,
+            String(decoding: try Data(contentsOf: output), as: UTF8.self)
+        )
+    }
+
+    @Test(.verifies("TOOL-14"), arguments: ["bash", "zsh", "fish"])
+    func `each shell takes its completions, and they know every command`(shell: String) throws {
+        let made = try ToolRun.logtool("--generate-completion-script", [shell])
+        #expect(made.status == 0)
+        for command in ["import", "inspect", "verify", "views", "compact", "replay", "export"] {
+            #expect(made.output.contains(command))
+        }
+        #expect(made.output.contains("preferences"), "the names of the views")
+        // Shells that are not installed are not asked.
+        guard let program = Self.installed(shell) else { return }
+        let folder = try TemporaryFolder()
+        let script = try folder.file("completions", content: made.output)
+        let (status, messages) = try run(program, ["-n", script.path])
+        #expect(status == 0, "\(messages)")
+    }
+
+    private func manual() throws -> String {
+        let (status, page) = try run(
+            Tool.root.appending(path: "Tools/manual"),
+            ["--date", "March 1, 2026", Tool.binary("logtool").path])
+        #expect(status == 0, "\(page)")
+        return page
+    }
+
+    @Test(.verifies("TOOL-14"), .enabled(if: installed("python3") != nil))
+    func `the man page tells all that help tells`() throws {
+        let page = try manual()
+        let golden = Tool.root.appending(path: "Tests/ToolTests/Golden/manual.txt")
+        if ProcessInfo.processInfo.environment["DAYBOOK_UPDATE_GOLDEN"] != nil {
+            try Data(page.utf8).write(to: golden)
+        }
+        #expect(try page == String(contentsOf: golden, encoding: .utf8))
+        for command in [
+            "import", "inspect", "verify", "views", "compact", "replay", "export", "repair",
+        ] {
+            #expect(page.contains("\n.Ss \(command)\n"))
+            #expect(page.contains("\n.Dl logtool \(command) "))
+        }
+    }
+
+    @Test(
+        .verifies("TOOL-14"),
+        .enabled(if: installed("python3") != nil && installed("mandoc") != nil))
+    func `mandoc has nothing to say against the man page`() throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.file("logtool.1", content: try manual())
+        let mandoc = try #require(Self.installed("mandoc"))
+        let (status, messages) = try run(mandoc, ["-Tlint", "-W", "warning", file.path])
+        #expect(status == 0 && messages.isEmpty, "\(messages)")
+    }
+}
