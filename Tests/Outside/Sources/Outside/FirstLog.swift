@@ -23,6 +23,30 @@ package enum FirstLog {
         try await store.close()
     }
 
+    package static func follow(
+        _ store: OfflineStore, show: ([Note]) -> Void
+    ) async {
+        // FirstLog-7 begins
+        for await notes in store.notes(in: "lisbon").changes {
+            show(notes)
+        }
+        // FirstLog-7 ends
+    }
+
+    package static func act(
+        _ store: OfflineStore, after position: Position,
+        handle: (Event) async throws -> Void
+    ) async throws -> Position {
+        var lastHandled = position
+        // FirstLog-8 begins
+        for try await event in store.events(after: lastHandled) {
+            try await handle(event)
+            lastHandled = event.position
+        }
+        // FirstLog-8 ends
+        return lastHandled
+    }
+
     package static func ship(
         _ store: OfflineStore, to endpoint: URL, until deadline: Date
     ) async throws -> SyncReport {
