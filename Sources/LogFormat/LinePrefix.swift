@@ -98,14 +98,15 @@ package struct LinePrefix: Equatable, Sendable {
         try expect(Self.beforeType)
     }
 
-    /// A stored line as it leaves the log: a line from elsewhere without its place here, any other
-    /// as it is. Spec/line.md, LINE-3.
-    package func exported(_ line: RawSpan) -> [UInt8] {
-        guard !isOwn else { return line.array }
+    /// Appends a stored line to `bytes` as it leaves the log: without its place there, if it came from
+    /// elsewhere; else as it is. Spec/line.md, LINE-3.
+    package func appendExported(_ line: RawSpan, to bytes: inout [UInt8]) {
+        guard !isOwn else { return bytes.append(contentsOf: line) }
         let start =
             Self.beforeID.count + 36 + Self.beforeSource.count + 36 + Self.beforeSequence.count + 20
         let end = start + Self.beforePosition.count + 20
-        return line.extracting(0..<start).array + line.extracting(end..<line.byteCount).array
+        bytes.append(contentsOf: line.extracting(0..<start))
+        bytes.append(contentsOf: line.extracting(end..<line.byteCount))
     }
 
     /// The time of a stored line in milliseconds since 1970, or nil where it has none.

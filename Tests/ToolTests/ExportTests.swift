@@ -1,71 +1,123 @@
-// logtool export: what is stored goes out as it is, and comes back.
+// logtool export: the stored lines, byte for byte, in a file that is there whole or not at all; and
+// what logtool import makes of it.
 
 import Foundation
 import TestSupport
 import Testing
 
 @Suite struct ExportTests {
-    private func contents(_ path: String) throws -> String {
+    private static func vector(_ name: String) -> String {
+        Tool.root.appending(path: "Spec/vectors/\(name)").path
+    }
+
+    private func text(_ path: String) throws -> String {
         try String(contentsOfFile: path, encoding: .utf8)
     }
 
-    @Test(.verifies("TOOL-12"))
-    func `an export is the stored lines, and its import is the same log again`() throws {
-        let folder = try TemporaryFolder()
-        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
-        let file = folder.log + ".ndjson"
-        let run = try ToolRun.logtool("export", folder.log, file)
-        #expect(run.status == 0 && run.output.hasPrefix("{\"exported\":"))
-        let stored = try ToolRun.logtool("inspect", folder.log, "--events").output
-        #expect(try contents(file) == stored)
-        #expect(try ToolRun.logtool("export", folder.log, "-").output == stored)
-        let permissions = try FileManager.default.attributesOfItem(atPath: file)[
-            .posixPermissions]
-        #expect(permissions as? Int == 0o600)
-
-        let again = folder.log + "2"
-        try #require(try ToolRun.logtool("import", again, file).status == 0)
-        for view in ["cities", "notes", "preferences", "progress", "outbox"] {
-            let one = try ToolRun.logtool("views", folder.log, view).output
-            #expect(try ToolRun.logtool("views", again, view).output == one && !one.isEmpty)
+    private func objects(_ text: String) throws -> [[String: Any]] {
+        try text.split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
         }
-        // What is there is not written over.
-        #expect(try ToolRun.logtool("export", folder.log, file, "--to", "3").status == 74)
-        #expect(try contents(file) == stored)
-        #expect(
-            try ToolRun.logtool("export", folder.log, file, "--to", "3", "--force").status == 0)
-        #expect(try contents(file).split(separator: "\n").count == 3)
-        #expect(
-            try ToolRun.logtool(
-                "export", folder.log, "-", "--type", "daybook.note.added", "--from", "2"
-            ).output.split(separator: "\n").allSatisfy { $0.contains("daybook.note.added") })
     }
 
-    @Test(.verifies("TOOL-12"))
-    func `a line from elsewhere leaves without the place it had here`() throws {
+    @Test(.verifies("TOOL-10", "LINE-3"))
+    func `lines leave the log as they are stored, without their place in it`() throws {
         let folder = try TemporaryFolder()
-        let log = URL(filePath: folder.log)
-        try FileManager.default.copyItem(
-            at: Tool.root.appending(path: "Spec/vectors/rolled"), to: log)
-        let stored = try ToolRun.logtool("inspect", folder.log, "--events").output
-        let exported = try ToolRun.logtool("export", folder.log, "-").output
-        #expect(stored.contains("\",\"position\":\""))
-        #expect(!exported.contains("\",\"position\":\""))
-        #expect(
-            exported == stored.replacing(/","position":"[0-9]{20}/, with: ""))
+        for vector in ["rolled", "sealed", "closed", "compacted"] {
+            let stored = try ToolRun.logtool("inspect", Self.vector(vector), "--events").output
+            // The lines of these logs that came from elsewhere are told by their position.
+            let expected = stored.replacing(/"position":"[0-9]{20}",/, with: "")
+            let export = folder.path + "/\(vector).ndjson"
+            let run = try ToolRun.logtool("export", Self.vector(vector), export)
+            #expect(run.status == 0, "\(run.messages)")
+            #expect(try text(export) == expected)
+            let plain = try ToolRun.logtool("export", Self.vector(vector), "-")
+            #expect(plain.output == expected)
+            #expect(run.output.contains("\"events\":\(expected.split(separator: "\n").count),"))
+        }
     }
 
-    @Test(.verifies("TOOL-12"))
-    func `a damaged log gives what is intact before the damage, and says so`() throws {
+    @Test(.verifies("TOOL-10"))
+    func `a log made from an export has the same ids, types and data, in the same order`() throws {
         let folder = try TemporaryFolder()
-        let log = URL(filePath: folder.log)
-        try FileManager.default.copyItem(
-            at: Tool.root.appending(path: "Spec/vectors/damaged"), to: log)
-        let file = folder.log + ".ndjson"
-        let run = try ToolRun.logtool("export", folder.log, file)
-        #expect(run.status == 65 && run.messages.contains("repair"))
-        #expect(try contents(file).split(separator: "\n").count == 2)
-        #expect(try ToolRun.logtool("export", "/nowhere/at-all", file + "2").status == 66)
-        #expect(!FileManager.default.fileExists(atPath: file + "2"))
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let export = folder.path + "/export.ndjson"
+        #expect(try ToolRun.logtool("export", folder.log, export).status == 0)
+        let other = folder.path + "/other"
+        #expect(try ToolRun.logtool("import", other, export).status == 0)
+        let members = ["id", "type", "subject", "partitionkey", "time", "baseid", "data"]
+        let before = try objects(ToolRun.logtool("inspect", folder.log, "--events").output)
+        let after = try objects(ToolRun.logtool("inspect", other, "--events").output)
+        #expect(before.count == 56 && after.count == 56)
+        for (one, two) in zip(before, after) {
+            for member in members {
+                #expect((one[member] as? NSObject) == (two[member] as? NSObject))
+            }
+        }
+        for view in ["cities", "notes", "preferences", "progress"] {
+            #expect(
+                try ToolRun.logtool("views", folder.log, view).output
+                    == ToolRun.logtool("views", other, view).output)
+        }
+        // Imported again, all of it is known.
+        let again = try ToolRun.logtool("import", folder.log, export)
+        #expect(again.output.contains("\"appended\":0,\"skipped\":56"))
+    }
+
+    @Test(.verifies("TOOL-10")) func `a part of a log can be exported`() throws {
+        let folder = try TemporaryFolder()
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let notes = try ToolRun.logtool(
+            "export", folder.log, "-", "--type", "daybook.note.added", "--from", "10", "--to", "40")
+        let listed = try ToolRun.logtool(
+            "inspect", folder.log, "--events", "--type", "daybook.note.added", "--from", "10",
+            "--to", "40")
+        #expect(!notes.output.isEmpty && notes.output == listed.output)
+        let nothing = try ToolRun.logtool("export", folder.log, "-", "--from", "1000")
+        #expect(nothing.status == 0 && nothing.output.isEmpty)
+    }
+
+    @Test(.verifies("TOOL-10"))
+    func `of a damaged log everything before the damage is exported, and where it ends is said`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        for (vector, events, place) in [("damaged", 2, "byte 1007"), ("cut", 4, "byte 1309")] {
+            let export = folder.path + "/\(vector)"
+            let run = try ToolRun.logtool("export", Self.vector(vector), export)
+            #expect(run.status == 65)
+            #expect(try text(export).split(separator: "\n").count == events)
+            #expect(run.messages.contains("behind position \(events)"))
+            #expect(run.messages.contains(place) && run.messages.contains("logtool repair"))
+            let plain = try ToolRun.logtool("export", Self.vector(vector), "-")
+            #expect(plain.status == 65)
+            #expect(plain.output == (try text(export)))
+        }
+        let torn = try ToolRun.logtool("export", Self.vector("torn"), "-")
+        #expect(torn.status == 0 && torn.messages.contains("torn tail"))
+    }
+
+    @Test(.verifies("TOOL-10", "TOOL-2"))
+    func `a file is not written over, nor put in the log, and none is left half written`() throws {
+        let folder = try TemporaryFolder()
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let export = try folder.file("export", content: "mine").path
+        let refused = try ToolRun.logtool("export", folder.log, export)
+        #expect(refused.status == 74 && refused.messages.contains("--force"))
+        #expect(try text(export) == "mine")
+        #expect(try ToolRun.logtool("export", folder.log, export, "--force").status == 0)
+        #expect(try text(export).split(separator: "\n").count == 56)
+        let mode = try FileManager.default.attributesOfItem(atPath: export)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+
+        #expect(try ToolRun.logtool("export", folder.log, folder.log + "/export").status == 74)
+        #expect(
+            try ToolRun.logtool("export", folder.log, "/dev/null", "--force").status == 74)
+        #expect(
+            try ToolRun.logtool("export", folder.path + "/none", folder.path + "/x").status == 66)
+        #expect(try ToolRun.logtool("export", folder.log, "-", "--output", "table").status == 64)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.sorted() == ["export", "log"])
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
     }
 }

@@ -28,6 +28,7 @@ import Testing
         text.replace(/log {13}[0-9a-f-]{36}/, with: "log             <id>")
         text.replace(/urn:uuid:[0-9a-f-]{36}/, with: "urn:uuid:<incarnation>")
         text.replace(/"bytes":[0-9]+/, with: "\"bytes\":<n>")
+        text.replace(/\nbytes {3}[0-9]+/, with: "\nbytes   <n>")
         text.replace(/\nbytes {11}[0-9]+/, with: "\nbytes           <n>")
         text.replace(/"ratio":[0-9.]+/, with: "\"ratio\":<r>")
         text.replace(/\nratio {11}[0-9.]+/, with: "\nratio           <r>")
@@ -153,6 +154,16 @@ import Testing
             "verify-damaged", ToolRun.logtool("verify", folder.log, "--output", "json"), status: 1)
     }
 
+    @Test(.verifies("TOOL-10")) func `export says what it wrote`() throws {
+        let folder = try importedSample()
+        let file = folder.path + "/export"
+        try check("export", ToolRun.logtool("export", folder.log, file))
+        try check(
+            "export-table",
+            ToolRun.logtool("export", folder.log, file, "--force", "--output", "table"))
+        try check("export-events", ToolRun.logtool("export", folder.log, "-", "--to", "2"))
+    }
+
     @Test(.verifies("TOOL-11")) func `repair says what it would do and what it did`() throws {
         let folder = try TemporaryFolder()
         let log = URL(filePath: folder.log)
@@ -166,7 +177,9 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
-    @Test(arguments: ["", "import", "inspect", "verify", "views", "compact", "replay", "repair", "export"])
+    @Test(arguments: [
+        "", "import", "inspect", "verify", "views", "compact", "replay", "export", "repair",
+    ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
         let run =

@@ -14,6 +14,6 @@ struct LogTool: AsyncParsableCommand {
             """,
         subcommands: [
             Import.self, Inspect.self, Verify.self, Views.self, Compact.self, Replay.self,
-            Repair.self, Export.self,
+            Export.self, Repair.self,
         ])
 }

@@ -1,4 +1,4 @@
-// logtool export: everything a log holds, as the lines that were stored.
+// logtool export: every line of a log as NDJSON, as it was written.
 
 import ArgumentParser
 import Daybook
@@ -8,14 +8,16 @@ import LogStorage
 
 struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes a log's events as lines of JSON.",
+        abstract: "Writes the events to a file, one JSON object a line.",
         discussion: """
-            One event a line, in order, byte for byte as it is stored; only the place that a line \
-            from elsewhere has in this log is left out. The file appears when it is complete. \
-            `logtool import` reads it again. A damaged log gives what is intact before the damage, \
-            and exit code 65.
+            Every line is written as it is stored, byte for byte and in order; only the member \
+            position, which says where a line from elsewhere stands in this log, is left out. \
+            logtool import reads such a file. Reads without the log's lock, so a writer may go on.
 
-            Example: logtool export ./log events.ndjson
+            The file appears under its name when it is whole, and only its owner may read it. Of a \
+            damaged log everything before the damage is written, and the exit code is 65.
+
+            Example: logtool export ./log notes.ndjson --type daybook.note.added
             """)
 
     @Argument(help: "The log's folder.")
@@ -28,107 +30,114 @@ struct Export: AsyncParsableCommand {
     var to: UInt64?
     @Option(help: "Events of this type only.")
     var type: String?
-    @Flag(help: "Replace a file that is there.")
+    @Flag(help: "Replace the file if it exists.")
     var force = false
     @OptionGroup var output: OutputOptions
 
+    private var isToStdout: Bool { destination == "-" }
+
+    func validate() throws {
+        guard !destination.isEmpty else { throw ValidationError("A file has a name.") }
+        if isToStdout, force || output.output.map({ $0 != .ndjson }) ?? false {
+            throw ValidationError(
+                "With - the lines go to standard output, as ndjson and nothing else.")
+        }
+    }
+
     func run() async throws {
-        try await Exit.mapping { try work() }
+        try await Exit.mapping {
+            let export = Task { try work() }
+            do {
+                try await Interruption.result(of: export).get()
+            } catch is CancellationError {
+                Message.error("interrupted; no file was written")
+                throw Exit.interrupted
+            }
+        }
     }
 
     private func work() throws {
-        // A log that is not there must not cost a file.
-        let reader = LogReader(directory)
-        _ = try reader.files()
-        let sink = destination == "-" ? nil : try ExportFile(destination, replacing: force)
-        var events = 0
-        var bytes = 0
-        let progress = Progress("exported")
+        let file = isToStdout ? nil : try ExportFile(destination, force: force, log: directory)
+        var summary = Summary()
         var damage: LogError?
+        let progress = Progress("exported")
         do {
-            let outcome = try reader.forEachLine(from: Position(max(1, from ?? 1))) {
-                prefix, line in
-                if let to, prefix.position.rawValue > to { return false }
-                if let type,
-                    try LogReader.event(line, OfflineModel.catalogue, directory: directory).type
-                        != type
-                {
-                    return true
-                }
-                let text = prefix.exported(line) + [UInt8(ascii: "\n")]
-                if let sink { try sink.write(text) } else { Stdout.write(text) }
-                events += 1
-                bytes += text.count
-                progress.update(events)
-                return true
-            }
-            if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+            try feed(file, &summary, progress)
         } catch let error as LogError where error.code == .corrupt {
+            // What is intact before the damage is worth as much as without it.
             damage = error
+        } catch {
+            progress.finish()
+            file?.discard()
+            throw error
         }
         progress.finish()
-        try sink?.finish()
-        if sink == nil {
-            Stdout.flush()
-            Message.note("exported \(events) events, \(bytes) bytes")
-        } else {
-            var row = ViewRow()
-            row.add("exported", events)
-            row.add("bytes", bytes)
-            RowWriter.writeSummary(row, output.format)
+        try file?.finish()
+        Stdout.flush()
+        say(summary)
+        guard let damage else { return }
+        Message.note(
+            "the export ends before the damage"
+                + (summary.reached.map { ", behind position \($0)" } ?? ""))
+        throw damage
+    }
+
+    private struct Summary {
+        var events = 0
+        var bytes = 0
+        var first: Position?
+        var last: Position?
+        /// The last position that was read, wanted or not.
+        var reached: Position?
+    }
+
+    /// Writes the wanted lines.
+    private func feed(
+        _ file: ExportFile?, _ summary: inout Summary, _ progress: Progress
+    ) throws {
+        var line: [UInt8] = []
+        let outcome = try LogReader(directory).forEachLine(
+            from: Position(max(1, from ?? 1))
+        ) { prefix, stored in
+            try Task.checkCancellation()
+            if let to, prefix.position.rawValue > to { return false }
+            summary.reached = prefix.position
+            if let type, try Self.type(of: stored, prefix, directory) != type { return true }
+            line.removeAll(keepingCapacity: true)
+            prefix.appendExported(stored, to: &line)
+            line.append(UInt8(ascii: "\n"))
+            if let file { try file.write(line) } else { Stdout.write(line) }
+            summary.events += 1
+            summary.bytes += line.count
+            summary.first = summary.first ?? prefix.position
+            summary.last = prefix.position
+            progress.update(summary.events)
+            return true
         }
-        if let damage {
-            Message.error(
-                "\(damage.description). Only what comes before it was exported; `logtool repair` "
-                    + "makes what is intact behind it readable")
-            throw Exit.badData
+        if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+    }
+
+    private static func type(
+        of line: RawSpan, _ prefix: LinePrefix, _ directory: String
+    ) throws(LogError) -> String {
+        do throws(EventError) {
+            return try LineDecoder.decode(line).draft.type
+        } catch {
+            throw LogError(
+                .corrupt, path: directory, positions: prefix.position...prefix.position,
+                "the line is not an event: \(error.detail)")
         }
     }
-}
 
-/// A file that appears under its name when it is complete.
-private final class ExportFile {
-    private let path: String
-    private let partial: String
-    private let fileSystem = POSIXFileSystem()
-    private let file: any File
-    private var buffer: [UInt8] = []
-    private var offset = 0
-
-    private static let bufferBytesMax = 256 * 1024
-
-    init(_ path: String, replacing: Bool) throws {
-        self.path = path
-        partial = "\(path).\(UUID().uuidString).partial"
-        guard replacing || !FileManager.default.fileExists(atPath: path) else {
-            Message.error("\(path) exists. Name another file, or add --force to replace it")
-            throw Exit.io
+    private func say(_ summary: Summary) {
+        guard !isToStdout else {
+            return Message.note("\(summary.events) events, \(summary.bytes) bytes")
         }
-        file = try fileSystem.open(partial, .createNew)
-    }
-
-    deinit {
-        // After `finish` there is none.
-        try? fileSystem.remove(partial)
-    }
-
-    func write(_ bytes: [UInt8]) throws {
-        buffer += bytes
-        if buffer.count >= Self.bufferBytesMax { try flush() }
-    }
-
-    private func flush() throws {
-        try file.write(buffer, at: offset)
-        offset += buffer.count
-        buffer.removeAll(keepingCapacity: true)
-    }
-
-    /// Durable, under its name, on return.
-    func finish() throws {
-        try flush()
-        try file.sync()
-        try fileSystem.rename(partial, to: path)
-        let folder = URL(filePath: path).deletingLastPathComponent().path
-        try fileSystem.syncDirectory(folder)
+        var row = ViewRow()
+        row.add("events", summary.events)
+        row.add("bytes", summary.bytes)
+        row.add("first", raw: summary.first.map { Array("\($0)".utf8) })
+        row.add("last", raw: summary.last.map { Array("\($0)".utf8) })
+        RowWriter.writeSummary(row, output.format)
     }
 }

@@ -60,6 +60,8 @@ struct Verify: AsyncParsableCommand {
                 + (checkpoints.compared == 0
                     ? "" : ", \(checkpoints.compared) stored states compared with a rebuild")
                 + ", " + (findings.isEmpty ? "all in order" : "\(findings.count) findings"))
-        if !findings.isEmpty { throw Exit.findings }
+        guard !findings.isEmpty else { return }
+        Message.note(Message.repairHint)
+        throw Exit.findings
     }
 }

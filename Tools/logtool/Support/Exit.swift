@@ -13,6 +13,8 @@ enum Exit {
     static let noLog = ExitCode(66)
     static let io = ExitCode(74)
     static let unavailable = ExitCode(75)
+    /// As a shell says it of what SIGINT ended.
+    static let interrupted = ExitCode(130)
 
     /// Runs a command's work; an error is said on stderr and becomes the exit code.
     static func mapping(_ body: () async throws -> Void) async throws {
@@ -24,6 +26,7 @@ enum Exit {
             throw error
         } catch let error as LogError {
             Message.error(error.description)
+            if error.code == .corrupt { Message.note(Message.repairHint) }
             throw code(error.code)
         } catch let error as FileError {
             Message.error(error.description)
@@ -47,6 +50,7 @@ enum Exit {
 /// What a person reads: stderr.
 enum Message {
     static func error(_ text: String) { write("logtool: \(text)\n") }
+    static let repairHint = "`logtool repair` says what can be kept of a damaged log"
     static func note(_ text: String) { write("\(text)\n") }
     static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }
