@@ -33,7 +33,7 @@ extension EventStore {
     /// ```
     ///
     /// - Parameters:
-    ///   - view: the view.
+    ///   - view: a view that was given to `open`.
     ///   - answer: gets a snapshot of the view; must follow from it alone. It runs in the task of
     ///     whoever asks, once for each commit at most.
     public nonisolated func query<View: Projection, Value: Equatable & Sendable>(
@@ -43,15 +43,11 @@ extension EventStore {
     }
 
     /// The states of a view, the present one first: a new one whenever it has folded something.
-    ///
-    /// - Parameter view: a view that was given to `open`.
     public nonisolated func changes<View: Projection>(of view: View.Type) -> ViewChanges<View> {
         ViewChanges(self, { (view: View) in view }, isSame: { _, _ in false })
     }
 
     /// The states of a view, the present one first: a new one whenever it has become another.
-    ///
-    /// - Parameter view: a view that was given to `open`.
     public nonisolated func changes<View: Projection & Equatable>(
         of view: View.Type
     ) -> ViewChanges<View> {
