@@ -114,7 +114,9 @@ private enum Corpus {
         #expect(try Corpus.stored(files) == lines)
         var exported: [[UInt8]] = []
         try LogReader("/log", fileSystem: files).forEachLine { prefix, line in
-            exported.append(prefix.exported(line))
+            var text: [UInt8] = []
+            prefix.appendExported(line, to: &text)
+            exported.append(text)
             return true
         }
         #expect(exported == lines)
