@@ -34,13 +34,16 @@ struct Compact: AsyncParsableCommand {
     }
 
     private func preview() throws -> CompactionReport {
-        let progress = Progress("read")
+        // Once to fold the states, once to judge the lines.
+        let bytes = 2 * CountingFileSystem.bytes(of: directory)
+        let progress = Progress("read", of: .bytes(bytes))
         defer { progress.finish() }
         return try CompactionPreview(
-            directory, catalogue: OfflineModel.catalogue, views: Self.views
+            directory, fileSystem: CountingFileSystem(progress),
+            catalogue: OfflineModel.catalogue, views: Self.views
         ).report(
             now: LogEnvironment.systemTime(), summary: Outbox.foldedRecord,
-            progress: progress.update)
+            progress: { progress.update($0) })
     }
 
     private func compact() async throws -> CompactionReport {
@@ -55,7 +58,7 @@ struct Compact: AsyncParsableCommand {
             let total = try store.log.sealedSegments().reduce(0) {
                 $0 + Int(clamping: $1.footer.eventCount)
             }
-            let progress = Progress("judged", total: total)
+            let progress = Progress("judged", of: .items(total))
             let work = Task { try await store.compact { count, _ in progress.update(count) } }
             result = await Interruption.result(of: work)
             progress.finish()

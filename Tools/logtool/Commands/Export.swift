@@ -60,7 +60,8 @@ struct Export: AsyncParsableCommand {
         let file = isToStdout ? nil : try ExportFile(destination, force: force, log: directory)
         var summary = Summary()
         var damage: LogError?
-        let progress = Progress("exported")
+        let progress = Progress(
+            "exported", of: .bytes(CountingFileSystem.bytes(of: directory)))
         do {
             try feed(file, &summary, progress)
         } catch let error as LogError where error.code == .corrupt {
@@ -96,9 +97,9 @@ struct Export: AsyncParsableCommand {
         _ file: ExportFile?, _ summary: inout Summary, _ progress: Progress
     ) throws {
         var line: [UInt8] = []
-        let outcome = try LogReader(directory).forEachLine(
-            from: Position(max(1, from ?? 1))
-        ) { prefix, stored in
+        let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
+        let outcome = try reader.forEachLine(from: Position(max(1, from ?? 1))) {
+            prefix, stored in
             try Task.checkCancellation()
             if let to, prefix.position.rawValue > to { return false }
             summary.reached = prefix.position

@@ -51,7 +51,7 @@ struct Import: AsyncParsableCommand {
                     + (tail.quarantinedAs ?? "nothing"))
         }
         var result = Result()
-        let progress = Progress("imported")
+        let progress = Progress("imported", of: source.totalBytes.map(Progress.Total.bytes))
         do {
             try await feed(&source, store, &result, progress)
         } catch {
@@ -116,7 +116,7 @@ struct Import: AsyncParsableCommand {
                 drafts = []
                 numbers = []
                 bytes = 0
-                progress.update(result.appended + result.skipped)
+                progress.update(result.appended + result.skipped, bytes: source.readBytes)
             }
         }
         try await append(drafts, numbers, store, &result)

@@ -139,14 +139,14 @@ struct Inspect: AsyncParsableCommand {
     // MARK: Summary
 
     private func summarise() throws {
-        let reader = LogReader(directory)
+        let progress = Progress("read", of: .bytes(CountingFileSystem.bytes(of: directory)))
+        let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         var outbox = Outbox()
         var types: [String: Int] = [:]
         var events = 0
         var plaintext = 0
         var times: ClosedRange<Timestamp>?
         var positions: ClosedRange<Position>?
-        let progress = Progress("read")
         let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
             events += 1
             plaintext += event.lineBytes + 1

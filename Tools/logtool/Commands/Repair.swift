@@ -39,8 +39,14 @@ struct Repair: AsyncParsableCommand {
     }
 
     private func work() throws {
-        let repair = LogRepair(directory, account: account)
+        let total = CountingFileSystem.bytes(of: directory, verifying: true)
+        let progress = Progress("examined", unit: nil, of: .bytes(total))
+        defer { progress.finish() }
+        let repair = LogRepair(
+            directory, account: account,
+            environment: LogEnvironment(fileSystem: CountingFileSystem(progress)))
         let report = yes ? try repair.repair() : try repair.plan()
+        progress.finish()
         var writer = RowWriter(output.format)
         for action in report.actions { writer.write(Self.row(action)) }
         writer.finish()

@@ -65,7 +65,7 @@ struct Replay: AsyncParsableCommand {
             store, transport: HTTPTransport(endpoint: url), credentials: credentials,
             logger: Logger(label: "logtool") { _ in SwiftLogNoOpLogHandler() })
         let total = store.view(Outbox.self).count
-        let progress = Progress("shipped", total: total)
+        let progress = Progress("shipped", of: .items(total))
         let end: Replayer.End = once ? .whenNothingMoves : .never
         let run = Task {
             try await replayer.run(until: end) {

@@ -25,12 +25,15 @@ struct Verify: AsyncParsableCommand {
     }
 
     private func work() throws {
-        let progress = Progress("verified")
+        let progress = Progress(
+            "verified", of: .bytes(CountingFileSystem.bytes(of: directory, verifying: true)))
         var count = 0
         var checkpoints = CheckpointVerifier(
             directory, catalogue: OfflineModel.catalogue, views: OfflineModel.views + [Outbox.self],
             compactedThrough: (try? LogReader(directory).compactedThrough()) ?? .zero)
-        let summary = try LogVerifier(directory).verify { prefix, line in
+        let summary = try LogVerifier(
+            directory, fileSystem: CountingFileSystem(progress)
+        ).verify { prefix, line in
             count += 1
             progress.update(count)
             do throws(EventError) {

@@ -42,9 +42,9 @@ struct Views: AsyncParsableCommand {
             .filter { name == nil || name == $0.name }.map { $0.init() }
         var outbox = Outbox()
         let wantsOutbox = name == nil || name == Outbox.name
-        let reader = LogReader(directory)
+        let progress = Progress("folded", of: .bytes(CountingFileSystem.bytes(of: directory)))
+        let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         try refuseWhatIsGone(reader)
-        let progress = Progress("folded")
         var last = Position.zero
         let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
             if let at, event.position.rawValue > at { return false }

@@ -13,6 +13,10 @@ struct LineSource {
     private var start = 0
     private var isAtEnd = false
     private(set) var number = 0
+    /// Bytes of the lines given so far.
+    private(set) var readBytes = 0
+    /// Bytes of the file; nil where nobody knows, as of a pipe.
+    let totalBytes: Int?
 
     private static let chunkBytes = 256 * 1024
 
@@ -28,6 +32,10 @@ struct LineSource {
             }
             self.handle = handle
         }
+        var status = stat()
+        let isFile =
+            fstat(handle.fileDescriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        totalBytes = isFile ? Int(status.st_size) : nil
     }
 
     /// The next line without its newline, or nil at the end.
@@ -38,6 +46,7 @@ struct LineSource {
                 let line = Array(buffer[start..<end])
                 start = end + 1
                 number += 1
+                readBytes += line.count + 1
                 return line
             }
             if isAtEnd {
