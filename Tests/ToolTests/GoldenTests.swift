@@ -166,7 +166,9 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
-    @Test(arguments: ["", "import", "inspect", "verify", "views", "compact", "replay", "repair", "export"])
+    @Test(arguments: [
+        "", "import", "inspect", "verify", "views", "compact", "replay", "repair", "export",
+    ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
         let run =
