@@ -178,11 +178,7 @@ import Testing
     }
 
     @Test(arguments: [
-<<<<<<< HEAD
         "", "import", "inspect", "verify", "views", "compact", "replay", "export", "repair",
-=======
-        "", "import", "inspect", "verify", "views", "compact", "replay", "repair", "export",
->>>>>>> 0f31dd0471284d18dd58e452b33e4a8261154542
     ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
