@@ -118,7 +118,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",
-            dependencies: ["Daybook", "TestSupport", "logtool", "syncserver"],
+            dependencies: ["Daybook", "DaybookTestKit", "TestSupport", "logtool", "syncserver"],
             exclude: ["Golden"],
             swiftSettings: strict),
     ]

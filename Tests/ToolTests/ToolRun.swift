@@ -26,6 +26,10 @@ struct ToolRun {
         let process = Process()
         process.executableURL = Tool.binary(tool)
         process.arguments = arguments
+        // Plots and bars are drawn as the locale allows.
+        process.environment = ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8"]) {
+            $1
+        }
         // Files instead of pipes: nothing can fill up and block.
         let output = try folder.file("output")
         let messages = try folder.file("messages")

@@ -142,7 +142,7 @@ struct Inspect: AsyncParsableCommand {
         let progress = Progress("read", of: .bytes(CountingFileSystem.bytes(of: directory)))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         var outbox = Outbox()
-        var types: [String: Int] = [:]
+        var plot = LogPlot()
         var events = 0
         var plaintext = 0
         var times: ClosedRange<Timestamp>?
@@ -150,7 +150,7 @@ struct Inspect: AsyncParsableCommand {
         let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
             events += 1
             plaintext += event.lineBytes + 1
-            types[event.type, default: 0] += 1
+            plot.add(event)
             let time = event.time
             times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
             positions = (positions?.lowerBound ?? event.position)...event.position
@@ -176,15 +176,24 @@ struct Inspect: AsyncParsableCommand {
         row.add("newest", times?.upperBound.description)
         row.add("outbox", outbox.count)
         row.add("open", outcome.isOpenEnded)
-        var counts = ViewRow()
-        for (type, count) in types.sorted(by: { $0.key < $1.key }) { counts.add(type, count) }
-        if output.format == .table {
-            RowWriter.writeSummary(row, .table)
-            Stdout.write([UInt8(ascii: "\n")])
-            RowWriter.writeSummary(counts, .table)
-        } else {
+        guard output.format == .table else {
+            var counts = ViewRow()
+            var amounts = ViewRow()
+            for (type, amount) in plot.types.sorted(by: { $0.key < $1.key }) {
+                counts.add(type, amount.events)
+                var both = ViewRow()
+                both.add("events", amount.events)
+                both.add("bytes", amount.bytes)
+                amounts.add(type, raw: both.json)
+            }
             row.add("types", raw: counts.json)
-            RowWriter.writeSummary(row, output.format)
+            row.add("byType", raw: amounts.json)
+            return RowWriter.writeSummary(row, output.format)
         }
+        RowWriter.writeSummary(row, .table)
+        let lines = plot.lines(
+            columns: Terminal.columns(STDOUT_FILENO), isUTF8: Terminal.isUTF8)
+        for line in lines.isEmpty ? [] : [""] + lines { Stdout.write(Array((line + "\n").utf8)) }
+        Stdout.flush()
     }
 }

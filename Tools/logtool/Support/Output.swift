@@ -72,8 +72,12 @@ enum Table {
         case .null?: text = ""
         default: text = String(decoding: json, as: UTF8.self)
         }
-        // What a log holds must not drive the terminal.
-        return String(
+        return printable(text)
+    }
+
+    /// What a log holds must not drive the terminal.
+    static func printable(_ text: String) -> String {
+        String(
             text.map {
                 $0.unicodeScalars.contains { $0.properties.generalCategory == .control }
                     ? " " : $0

@@ -1,0 +1,89 @@
+// The plots of inspect's summary: events and bytes over time, and by type.
+
+import Daybook
+import Foundation
+
+struct LogPlot {
+    /// Lines and bytes of one type.
+    struct Amount: Equatable {
+        var events = 0
+        var bytes = 0
+    }
+
+    private var histogram = TimeHistogram()
+    private(set) var types: [String: Amount] = [:]
+
+    private static let labelColumns = 8
+    private static let nameColumnsMax = 40
+    private static let barColumnsMin = 5
+
+    mutating func add(_ event: Event) {
+        let bytes = event.lineBytes + 1
+        histogram.add(event.time.milliseconds, bytes: bytes)
+        types[event.type, default: Amount()].events += 1
+        types[event.type, default: Amount()].bytes += bytes
+    }
+
+    /// The lines of both plots, none longer than `columns`.
+    func lines(columns: Int, isUTF8: Bool) -> [String] {
+        guard !types.isEmpty else { return [] }
+        let plot = Plot(isUTF8: isUTF8)
+        return overTime(plot, columns) + [""] + byType(plot, columns)
+    }
+
+    private func overTime(_ plot: Plot, _ columns: Int) -> [String] {
+        let values = histogram.columns(max(1, min(60, columns - 32)))
+        func line(_ name: String, _ values: [Int]) -> String {
+            let label = name.padding(toLength: Self.labelColumns, withPad: " ", startingAt: 0)
+            let most = ProgressText.grouped(values.max() ?? 0)
+            return String((label + plot.line(values) + "  at most " + most).prefix(columns))
+        }
+        return [
+            "over time", line("events", values.map(\.events)), line("bytes", values.map(\.bytes)),
+        ]
+    }
+
+    private func byType(_ plot: Plot, _ columns: Int) -> [String] {
+        let rows = types.sorted { $0.key < $1.key }
+        let names = rows.map { Self.shortened(Table.printable($0.key), isUTF8: plot.isUTF8) }
+        let events = rows.map { ProgressText.grouped($0.value.events) }
+        let bytes = rows.map { ProgressText.grouped($0.value.bytes) }
+        let name = max("by type".count, names.map(\.count).max() ?? 0)
+        let eventColumns = max("events".count, events.map(\.count).max() ?? 0)
+        let byteColumns = max("bytes".count, bytes.map(\.count).max() ?? 0)
+        // Two gaps of two columns, two of one.
+        let room = (columns - name - eventColumns - byteColumns - 6) / 2
+        let bar = room < Self.barColumnsMin ? 0 : min(20, room)
+        func line(_ cells: [String], _ bars: [String]) -> String {
+            var text = cells[0].padding(toLength: name, withPad: " ", startingAt: 0) + "  "
+            text += Self.right(cells[1], eventColumns) + " "
+            text += bars[0].padding(toLength: bar, withPad: " ", startingAt: 0) + "  "
+            text += Self.right(cells[2], byteColumns) + " " + bars[1]
+            while text.last == " " { text.removeLast() }
+            return text
+        }
+        let mostEvents = rows.map(\.value.events).max() ?? 0
+        let mostBytes = rows.map(\.value.bytes).max() ?? 0
+        var lines = [line(["by type", "events", "bytes"], ["", ""])]
+        for (index, row) in rows.enumerated() {
+            let bars =
+                bar == 0
+                ? ["", ""]
+                : [
+                    plot.bar(row.value.events, of: mostEvents, columns: bar),
+                    plot.bar(row.value.bytes, of: mostBytes, columns: bar),
+                ]
+            lines.append(line([names[index], events[index], bytes[index]], bars))
+        }
+        return lines
+    }
+
+    private static func right(_ text: String, _ columns: Int) -> String {
+        String(repeating: " ", count: max(0, columns - text.count)) + text
+    }
+
+    private static func shortened(_ name: String, isUTF8: Bool) -> String {
+        guard name.count > nameColumnsMax else { return name }
+        return String(name.prefix(nameColumnsMax - 1)) + (isUTF8 ? "…" : "~")
+    }
+}
