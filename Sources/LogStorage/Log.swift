@@ -134,7 +134,7 @@ public final class Log: Sendable {
     private func refillReserve(_ state: inout State) {
         guard state.keepsReserve, !state.hasReserve, state.lock != nil else { return }
         state.hasReserve = ReserveFile(directory, environment.fileSystem).keep(
-            bytes: state.sealed.count == 0 ? ReserveFile.bytesMin : ReserveFile.bytesMax)
+            bytes: ReserveFile.bytes(events: state.contents.next.rawValue))
     }
 
     /// Appends lines as one commit. On return they are on the disk, all of them; after any error
@@ -249,8 +249,8 @@ public final class Log: Sendable {
                 try SealedSegment(name, in: directory, environment.fileSystem))
         } catch { throw poison(&state, error) }
         state.contents = SegmentContents(base: state.contents.next)
-        // A longer log keeps more aside.
-        state.hasReserve = state.hasReserve && state.sealed.count > 1
+        // A longer log keeps more aside: the next append sees to it.
+        state.hasReserve = false
         // A frame that was read while it grew is whole only now.
         state.cache = FrameCache()
     }

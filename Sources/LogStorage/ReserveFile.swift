@@ -10,10 +10,12 @@ struct ReserveFile {
     private let directory: String
     private let fileSystem: any FileSystem
 
-    /// What a log without a sealed segment keeps.
-    static let bytesMin = 64 * 1024
-    /// What a log with sealed segments keeps, so that one of them can be compacted.
-    static let bytesMax = 1024 * 1024
+    /// How much a log of so many events keeps: enough for the server's words, and in a long log for
+    /// compacting a segment.
+    static func bytes(events: UInt64) -> Int {
+        events <= eventsOfSmallLogMax ? 64 * 1024 : 1024 * 1024
+    }
+    private static let eventsOfSmallLogMax: UInt64 = 100_000
 
     init(_ directory: String, _ fileSystem: any FileSystem) {
         self.directory = directory

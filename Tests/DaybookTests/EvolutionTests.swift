@@ -312,7 +312,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         try await store.append(TripPlanned(trip: "b", city: "nowhere"))
         try await store.append(TripPlannedV3(trip: "c", cities: [], title: "Home"))
         var seen: [String] = []
-        for try await event in store.events.events(after: .zero) {
+        for try await event in store.events(after: .zero) {
             seen.append(event.type)
             if seen.count == 3 { break }
         }

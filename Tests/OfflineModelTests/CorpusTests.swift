@@ -108,10 +108,18 @@ private enum Corpus {
     }
 
     @Test(.verifies("EVT-12", "LINE-1"))
-    func `lines survive byte for byte: on the disk, read by position, shipped`() async throws {
+    func `lines survive byte for byte: on the disk, by position, shipped, exported`() async throws {
         let files = try Corpus.log()
         let lines = try Corpus.lines()
         #expect(try Corpus.stored(files) == lines)
+        var exported: [[UInt8]] = []
+        try LogReader("/log", fileSystem: files).forEachLine { prefix, line in
+            var text: [UInt8] = []
+            prefix.appendExported(line, to: &text)
+            exported.append(text)
+            return true
+        }
+        #expect(exported == lines)
         let store = try await Corpus.open(files)
         let positions = (1...lines.count).map { Position(UInt64($0)) }
         let array = try await store.events.jsonArray(of: positions)

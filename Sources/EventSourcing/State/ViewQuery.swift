@@ -32,8 +32,10 @@ extension EventStore {
     /// let cities = store.query(TripsView.self) { $0.cities }
     /// ```
     ///
-    /// - Parameter answer: gets a snapshot of the view; must follow from it alone. It runs in the task
-    ///   of whoever asks, once for each commit at most.
+    /// - Parameters:
+    ///   - view: a view that was given to `open`.
+    ///   - answer: gets a snapshot of the view; must follow from it alone. It runs in the task of
+    ///     whoever asks, once for each commit at most.
     public nonisolated func query<View: Projection, Value: Equatable & Sendable>(
         _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value
     ) -> ViewQuery<Value> {

@@ -434,6 +434,7 @@ public actor EventStore {
     public func resume() throws {
         guard isSuspended else { return try checkOpen() }
         _ = try log.resume()
+        log.keepReserve()
         isSuspended = false
         try log.forEachEvent(from: views.next, catalogue: catalogue) { event in
             views.fold(event)

@@ -194,12 +194,21 @@ private final class POSIXFile: File {
         #endif
     }
 
+    private static let lockAttemptsMax = 20
+    private static let lockPauseMicroseconds: UInt32 = 5_000
+
     func lock() throws(FileError) -> Bool {
+        var attempts = 0
         while true {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
             switch errno {
             case EINTR: continue
-            case EWOULDBLOCK: return false
+            case EWOULDBLOCK:
+                // A process that is just being spawned has a copy of every descriptor until it runs
+                // its own program, so a lock that was given up may seem to be held for a moment.
+                attempts += 1
+                guard attempts < Self.lockAttemptsMax else { return false }
+                usleep(Self.lockPauseMicroseconds)
             default: throw FileError(errno: errno, "lock", path)
             }
         }

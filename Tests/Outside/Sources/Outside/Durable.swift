@@ -68,8 +68,7 @@ package enum Durable {
     package static func tidy(_ store: OfflineStore) async throws -> CompactionReport {
         // Durability-7 begins
         let report = try await store.compact()
-        print(
-            "\(report.removed) events went, \(report.bytesBefore - report.bytesAfter) bytes freed")
+        print("\(report.removed) events went, \(report.bytesAfter) bytes are left")
         for (reason, count) in report.kept {
             print("\(count) were kept: \(reason.rawValue)")
         }

@@ -17,7 +17,7 @@ package enum FirstLog {
         for note in store.notes(in: "lisbon").current {
             print(note.content, note.updatedAt)
         }
-        let limit = store.view(PreferencesView.self)["user-456"].maxStorageLimit
+        let limit = store.preferences(for: "user-456").current.maxStorageLimit
         // FirstLog-2 ends
         guard limit > 0 else { return }
         try await store.close()
@@ -29,6 +29,15 @@ package enum FirstLog {
             guard show(notes) else { break }
         }
         // FirstLog-7 ends
+    }
+
+    package static func count(_ store: OfflineStore) async {
+        // FirstLog-8 begins
+        let savedCities = store.query(CitiesView.self) { $0.cityIDs.count }
+        for await count in savedCities.changes {
+            print("\(count) cities")
+        }
+        // FirstLog-8 ends
     }
 
     package static func ship(

@@ -20,7 +20,7 @@ package enum Looking {
     ) async throws -> Position {
         var lastIndexed = start
         // Looking-3 begins
-        for try await event in store.events.events(after: lastIndexed) {
+        for try await event in store.events(after: lastIndexed) {
             index(event)
             lastIndexed = event.position
         }

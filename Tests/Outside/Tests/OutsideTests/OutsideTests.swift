@@ -55,7 +55,9 @@ private let nobody = "http://127.0.0.1:9/v1/events"
             return false
         }
         #expect(watched == 1)
+        async let counting: Void = FirstLog.count(store)
         #expect(try await FirstLog.leave(store) == 3)
+        await counting
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.log.path) == [])
         #expect(try await FirstLog.share(at: folder.url.appending(path: "device")) == "dark")
     }
