@@ -192,4 +192,26 @@ import Testing
             #expect(again.incarnation == log.incarnation)
         }
     }
+
+    #if os(Linux)
+        @Test(.verifies("LINE-4"))
+        func `a log that was given up can be opened while a copy of its descriptor is about`() throws {
+            try withFolder { folder in
+                let path = folder + "/log"
+                let log = try Log(at: path, environment: LogEnvironment())
+                // What a process has that was spawned meanwhile, until it runs its own program.
+                let lock = try #require(
+                    (3..<4_096).first { descriptor in
+                        let link = "/proc/self/fd/\(descriptor)"
+                        let target = try? FileManager.default.destinationOfSymbolicLink(atPath: link)
+                        return target?.hasSuffix(path + "/lock") == true
+                    })
+                let copy = dup(Int32(lock))
+                defer { close(copy) }
+                try #require(copy >= 0)
+                try log.close()
+                try Log(at: path, environment: LogEnvironment()).close()
+            }
+        }
+    #endif
 }

@@ -56,8 +56,8 @@ public protocol File: AnyObject, Sendable {
     /// Makes everything written to this file durable, power cuts included (`fdatasync`;
     /// `F_FULLFSYNC` on Apple systems).
     func sync() throws(FileError)
-    /// Takes the file's exclusive lock; held until the file is closed. Waits a tenth of a second at
-    /// most.
+    /// Takes the file's exclusive lock; held until the file is closed, also where a process that is
+    /// being spawned has a copy of the descriptor.
     ///
     /// - Returns: false if somebody else holds it.
     func lock() throws(FileError) -> Bool

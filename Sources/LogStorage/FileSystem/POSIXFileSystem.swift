@@ -104,7 +104,12 @@ private final class POSIXFile: File {
         self.path = path
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        // Closing alone would leave a lock with any process that is just being spawned: it has a copy
+        // of every descriptor until it runs its own program.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
 
     func status(_ operation: String) throws(FileError) -> stat {
         var status = stat()
@@ -194,21 +199,12 @@ private final class POSIXFile: File {
         #endif
     }
 
-    private static let lockAttemptsMax = 20
-    private static let lockPauseMicroseconds: UInt32 = 5_000
-
     func lock() throws(FileError) -> Bool {
-        var attempts = 0
         while true {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
             switch errno {
             case EINTR: continue
-            case EWOULDBLOCK:
-                // A process that is just being spawned has a copy of every descriptor until it runs
-                // its own program, so a lock that was given up may seem to be held for a moment.
-                attempts += 1
-                guard attempts < Self.lockAttemptsMax else { return false }
-                usleep(Self.lockPauseMicroseconds)
+            case EWOULDBLOCK: return false
             default: throw FileError(errno: errno, "lock", path)
             }
         }
