@@ -57,4 +57,22 @@ import Testing
         }
         #expect(failure.choices == [8])
     }
+
+    @Test func `what was counted is told, and what never happened is a failure`() throws {
+        let report = try Property.check("a property", runs: 50, covering: ["even"]) { choices in
+            choices.count(choices.int(in: 0...9) % 2 == 0 ? "even" : "odd")
+        }
+        #expect(report.runs == 50)
+        #expect(report.counts.values.reduce(0, +) == 50)
+        let failure = try #require(throws: CoverageFailure.self) {
+            try Property.check("a property", covering: ["even", "never"]) { $0.count("even") }
+        }
+        #expect(failure.missing == ["never"])
+        #expect(failure.description.contains("even: 100"))
+    }
+
+    @Test func `a check ends when it is told to`() throws {
+        let report = try Property.check("a property", runs: .max, while: { $0.runs < 7 }) { _ in }
+        #expect(report.runs == 7)
+    }
 }

@@ -8,6 +8,8 @@ public struct Choices: Sendable {
     public private(set) var recorded: [UInt64] = []
     /// What a failure report shows beside the choices; see `note(_:)`.
     public private(set) var notes: [String] = []
+    /// How often what happened; see `count(_:by:)`.
+    public private(set) var counts: [String: Int] = [:]
 
     private var random: SeededRandom
     private let replay: [UInt64]?
@@ -87,6 +89,12 @@ public struct Choices: Sendable {
 
     /// Says in words what was made of the choices; shown in a failure report.
     public mutating func note(_ text: @autoclosure () -> String) { notes.append(text()) }
+
+    /// Counts something that happened in this run, so that a property can prove that a rare case
+    /// really was tried; see `Property.check(_:runs:seed:covering:while:fileID:_:)`.
+    public mutating func count(_ label: String, by number: Int = 1) {
+        counts[label, default: 0] += number
+    }
 }
 
 extension SeededRandom {

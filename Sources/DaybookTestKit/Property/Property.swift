@@ -30,21 +30,31 @@ public enum Property {
     ///
     /// - Parameters:
     ///   - name: what holds, in words, for the failure report.
-    ///   - runs: how many rows of choices are tried.
+    ///   - runs: how many rows of choices are tried at most.
     ///   - seed: where the row of seeds begins.
+    ///   - labels: what must have happened, by `Choices.count(_:by:)`, at least once in all runs
+    ///     together. Not asked where a seed from the environment makes it a single run.
+    ///   - goOn: asked before each run, with what was done so far; false ends the check early.
     ///   - fileID: the file of the test, for the failure report.
     ///   - body: throws where the property does not hold. Must depend on nothing but its choices.
-    /// - Throws: `PropertyFailure` with the shrunk counterexample.
+    /// - Returns: how many runs were done, and what was counted in them.
+    /// - Throws: `PropertyFailure` with the shrunk counterexample; `CoverageFailure` if all runs went
+    ///   well but a label was never counted.
+    @discardableResult
     public static func check(
-        _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed, fileID: String = #fileID,
+        _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed, covering labels: [String] = [],
+        while goOn: (PropertyReport) -> Bool = { _ in true }, fileID: String = #fileID,
         _ body: (inout Choices) throws -> Void
-    ) throws {
+    ) throws -> PropertyReport {
+        var report = PropertyReport()
         func attempt(_ start: Choices) -> Counterexample? {
             var choices = start
             do { try body(&choices) } catch { return Counterexample(choices, error) }
+            report.add(choices)
             return nil
         }
         for (run, seed) in seeds(runs, seed) {
+            guard goOn(report) else { break }
             guard let first = attempt(Choices(seed: seed)) else { continue }
             var shrinker = Shrinker(first, runsMax: shrinkingRunsMax)
             while let row = shrinker.candidate() {
@@ -52,21 +62,27 @@ public enum Property {
             }
             throw failure(name, run, seed, shrinker, fileID)
         }
+        try requireCoverage(of: labels, name, report)
+        return report
     }
 
-    /// Runs an asynchronous `body` with `runs` different rows of choices; otherwise as
-    /// `check(_:runs:seed:fileID:_:)`.
+    /// Runs an asynchronous `body` with `runs` different rows of choices; otherwise as the form above.
+    @discardableResult
     public static func check(
-        _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed, fileID: String = #fileID,
+        _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed, covering labels: [String] = [],
+        while goOn: (PropertyReport) -> Bool = { _ in true }, fileID: String = #fileID,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (inout Choices) async throws -> Void
-    ) async throws {
+    ) async throws -> PropertyReport {
+        var report = PropertyReport()
         func attempt(_ start: Choices) async -> Counterexample? {
             var choices = start
             do { try await body(&choices) } catch { return Counterexample(choices, error) }
+            report.add(choices)
             return nil
         }
         for (run, seed) in seeds(runs, seed) {
+            guard goOn(report) else { break }
             guard let first = await attempt(Choices(seed: seed)) else { continue }
             var shrinker = Shrinker(first, runsMax: shrinkingRunsMax)
             while let row = shrinker.candidate() {
@@ -74,12 +90,26 @@ public enum Property {
             }
             throw failure(name, run, seed, shrinker, fileID)
         }
+        try requireCoverage(of: labels, name, report)
+        return report
     }
 
-    private static func seeds(_ runs: Int, _ seed: UInt64) -> [(run: Int, seed: UInt64)] {
-        if let only = environment("DAYBOOK_SEED") { return [(1, only)] }
+    private static func requireCoverage(
+        of labels: [String], _ name: String, _ report: PropertyReport
+    ) throws {
+        guard environment("DAYBOOK_SEED") == nil else { return }
+        let missing = labels.filter { report.counts[$0] == nil }
+        if !missing.isEmpty { throw CoverageFailure(name: name, missing: missing, report: report) }
+    }
+
+    private static func seeds(
+        _ runs: Int, _ seed: UInt64
+    ) -> some Sequence<(run: Int, seed: UInt64)> {
+        let only = environment("DAYBOOK_SEED")
         let start = environment("DAYBOOK_EXPLORE") ?? seed
-        return (0..<runs).map { ($0 + 1, SeededRandom.seed(ofRun: $0, from: start)) }
+        return (0..<(only == nil ? runs : 1)).lazy.map {
+            ($0 + 1, only ?? SeededRandom.seed(ofRun: $0, from: start))
+        }
     }
 
     private static func environment(_ name: String) -> UInt64? {
