@@ -195,7 +195,9 @@ import Testing
 
     #if os(Linux)
         @Test(.verifies("LINE-4"))
-        func `a log that was given up can be opened while a copy of its descriptor is about`() throws {
+        func `a log that was given up can be opened while a copy of its descriptor is about`()
+            throws
+        {
             try withFolder { folder in
                 let path = folder + "/log"
                 let log = try Log(at: path, environment: LogEnvironment())
@@ -203,7 +205,8 @@ import Testing
                 let lock = try #require(
                     (3..<4_096).first { descriptor in
                         let link = "/proc/self/fd/\(descriptor)"
-                        let target = try? FileManager.default.destinationOfSymbolicLink(atPath: link)
+                        let target = try? FileManager.default.destinationOfSymbolicLink(
+                            atPath: link)
                         return target?.hasSuffix(path + "/lock") == true
                     })
                 let copy = dup(Int32(lock))
