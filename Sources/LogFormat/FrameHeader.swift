@@ -6,7 +6,7 @@ package struct FrameHeader: Equatable, Sendable {
     /// Plaintext bytes of the whole frame: declared for a big commit, absent for a running frame.
     package let contentBytes: Int?
 
-    package static let magic: UInt32 = 0x184D_2204
+    @inlinable package static var magic: UInt32 { 0x184D_2204 }
     /// Bytes of a header without and with a content size.
     package static let runningBytes = 7
     package static let bigCommitBytes = 15

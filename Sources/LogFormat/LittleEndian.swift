@@ -1,7 +1,9 @@
-// Fixed-width little-endian numbers, the only integers format 1 uses outside its bit streams.
+// Fixed-width little-endian numbers, the only integers format 1 uses outside its bit streams. Readers
+// spend most of their time here, so other targets may inline them.
 
 extension RawSpan {
     /// Reads a little-endian integer. The caller has checked that its bytes are there.
+    @inlinable
     package func integer<T: FixedWidthInteger & BitwiseCopyable>(
         at offset: Int, as type: T.Type = T.self
     ) -> T {
@@ -11,7 +13,7 @@ extension RawSpan {
     }
 
     /// The byte at an offset.
-    @inline(__always)
+    @inlinable @inline(__always)
     package func byte(at offset: Int) -> UInt8 {
         precondition(offset >= 0 && offset < byteCount, "read outside the span")
         return unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)

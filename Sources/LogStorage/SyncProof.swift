@@ -46,9 +46,9 @@ struct SyncProof: Equatable {
         case 0: return nil
         case _
         where word & 0x7FFF_FFFF > UInt32(FormatLimit.blockPlaintextBytesMax)
-            && word & 0xFFFF_FF00 != FrameHeader.magic & 0xFFFF_FF00
-            && word & 0xFFFF_FF00 != SkippableFrame.footer.rawValue & 0xFFFF_FF00:
-            // Almost every offset: neither a block's size nor a magic number.
+            && word >> 16 != FrameHeader.magic >> 16:
+            // Almost every offset: neither a block's size nor one of the magic numbers, which all
+            // begin alike.
             return nil
         case FrameHeader.magic:
             guard let header = try? FrameHeader(bytes, at: offset),
