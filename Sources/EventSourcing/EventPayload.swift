@@ -32,8 +32,12 @@ extension EventPayload where Self: Codable {
         self = try JSONDecoder().decode(Self.self, from: Data(json))
     }
 
-    /// Encodes with `JSONEncoder`.
-    public func json() throws -> [UInt8] { Array(try JSONEncoder().encode(self)) }
+    /// Encodes with `JSONEncoder`, members sorted: the same value always makes the same bytes.
+    public func json() throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return Array(try encoder.encode(self))
+    }
 }
 
 extension EventDraft {

@@ -91,9 +91,11 @@ extension TimeFloor {
     static let stateName = "daybook.time-floor"
 
     func stored(at position: Position) throws -> StoredState {
-        StoredState(
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return StoredState(
             name: Self.stateName, version: 1, position: position,
-            bytes: Array(try JSONEncoder().encode(self)))
+            bytes: Array(try encoder.encode(self)))
     }
 
     /// The floor among stored states and the position up to which it counts.
