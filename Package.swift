@@ -64,6 +64,14 @@ let package = Package(
             ],
             path: "Tools/logtool",
             swiftSettings: strict),
+        .executableTarget(
+            name: "soaker",
+            dependencies: [
+                "DaybookTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tools/soaker",
+            swiftSettings: strict),
         .target(
             name: "SyncServerStorage",
             dependencies: ["EventSourcing", .product(name: "GRDB", package: "GRDB.swift")],

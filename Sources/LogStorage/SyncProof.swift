@@ -20,14 +20,25 @@ struct SyncProof: Equatable {
                 return SyncProof(what: "a list of removed ids", offset: 0)
             }
         }
+        let sizeMax = UInt32(FormatLimit.blockPlaintextBytesMax)
         var offset = 1
-        while offset < bytes.byteCount {
-            if let what = evidence(bytes, at: offset, blocksCount: context == .block) {
+        while offset <= bytes.byteCount - 4 {
+            if mayBegin(bytes.integer(at: offset), sizeMax),
+                let what = evidence(bytes, at: offset, blocksCount: context == .block)
+            {
                 return SyncProof(what: what, offset: offset)
             }
             offset += 1
         }
         return nil
+    }
+
+    /// Whether a word can be a block's size or one of the magic numbers, which all begin alike: almost
+    /// none can.
+    @inline(__always)
+    private static func mayBegin(_ word: UInt32, _ sizeMax: UInt32) -> Bool {
+        word != 0
+            && (word & 0x7FFF_FFFF <= sizeMax || word >> 16 == FrameHeader.magic >> 16)
     }
 
     /// A frame whose header is damaged but behind which at least two good blocks follow each other
@@ -40,16 +51,7 @@ struct SyncProof: Equatable {
     }
 
     private static func evidence(_ bytes: RawSpan, at offset: Int, blocksCount: Bool) -> String? {
-        guard offset <= bytes.byteCount - 4 else { return nil }
-        let word: UInt32 = bytes.integer(at: offset)
-        switch word {
-        case 0: return nil
-        case _
-        where word & 0x7FFF_FFFF > UInt32(FormatLimit.blockPlaintextBytesMax)
-            && word >> 16 != FrameHeader.magic >> 16:
-            // Almost every offset: neither a block's size nor one of the magic numbers, which all
-            // begin alike.
-            return nil
+        switch bytes.integer(at: offset, as: UInt32.self) {
         case FrameHeader.magic:
             guard let header = try? FrameHeader(bytes, at: offset),
                 block(bytes, at: offset + header.encodedBytes) != nil

@@ -1,41 +1,84 @@
-// A machine whose power can be cut at any operation. Operations are numbered; from the chosen one on
-// nothing is carried out any more and every call fails, as if the process were gone. What the disk
-// then holds follows from choices, so a property shrinks it. The fault model is in SimulatedDisk.
+// A machine whose power can be cut and whose calls can fail. Two counters number what happens: every
+// *call*, and every *operation*, which is a call that changes something. What the disk holds after a
+// power cut follows from choices, so a property shrinks it, or is searched through (CrashPoint).
+// The model of the disk is in SimulatedDisk and SimulatedDisk+Doubts.
+//
+// One seed gives one trace: nothing here draws numbers or looks at a clock.
 
+import LogFormat
 import LogStorage
 import Synchronization
 
 /// A file system with a power switch.
+///
+/// ```swift
+/// let files = SimulatedFileSystem()
+/// files.cutPower(at: choices.int(in: 0...operations))
+/// … // write a log until its calls fail
+/// let machine = files.afterPowerCut(&choices)
+/// … // open the log on `machine`: everything acknowledged is there
+/// ```
 public final class SimulatedFileSystem: FileSystem {
-    private struct State {
+    struct State {
         var disk: SimulatedDisk
         var locks: [Int: ObjectIdentifier] = [:]
-        var operations = 0
+        var openFiles: [String: Int] = [:]
+        var callNames: [StaticString] = []
         var cutAt: Int?
-        var failingSync: Int?
-        var trace: [String] = []
+        var fault: (call: Int, fault: SimulatedFault, isForGood: Bool)?
+        var faultsHit = 0
+        var failingSync: (operation: Int, how: FailedSync)?
+        var trace: [Operation] = []
+        var recording: [CrashPoint]?
     }
 
-    private let state: Mutex<State>
+    /// An operation that was carried out.
+    struct Operation {
+        var name: StaticString
+        var path: String
+        var numbers: [Int] = []
+        /// Of the bytes written.
+        var digest: UInt64 = 0
+        var failed = false
+
+        var description: String {
+            let numbers =
+                numbers.isEmpty ? "" : " " + numbers.map(String.init).joined(separator: "@")
+            return "\(name)\(numbers)\(failed ? " (fails)" : "") \(path)"
+        }
+    }
+
+    let state: Mutex<State>
 
     /// A machine with an empty disk.
-    public init() { state = Mutex(State(disk: SimulatedDisk())) }
+    public convenience init(medium: Medium = Medium()) { self.init(SimulatedDisk(medium: medium)) }
 
-    private init(_ disk: SimulatedDisk) { state = Mutex(State(disk: disk)) }
+    init(_ disk: SimulatedDisk) { state = Mutex(State(disk: disk)) }
 
     // MARK: Faults
 
-    /// Cuts the power just before the operation with this number, counted from 0.
+    /// Cuts the power just before the operation with this number, counted from 0: from then on every
+    /// call fails and does nothing.
     public func cutPower(at operation: Int) { state.withLock { $0.cutAt = operation } }
 
-    /// Makes the first file sync from the operation with this number on fail, once.
-    public func failSync(from operation: Int) { state.withLock { $0.failingSync = operation } }
+    /// Makes the call with this number, counted from 0, fail; and all calls behind it, if `forGood`.
+    public func fail(call: Int, _ fault: SimulatedFault, forGood: Bool = false) {
+        state.withLock { $0.fault = (call, fault, forGood) }
+    }
 
-    /// How many operations that change something were carried out.
-    public var operations: Int { state.withLock { $0.operations } }
+    /// Ends faults and power cuts that were set and have not happened yet, or were for good.
+    public func endFaults() {
+        state.withLock { state in
+            state.fault = nil
+            state.cutAt = nil
+            state.failingSync = nil
+        }
+    }
 
-    /// The operations that were carried out, in words.
-    public var trace: [String] { state.withLock { $0.trace } }
+    /// Makes the first sync of a file from the operation with this number on fail, once.
+    public func failSync(from operation: Int, _ how: FailedSync = .pagesLookClean) {
+        state.withLock { $0.failingSync = (operation, how) }
+    }
 
     /// The machine after the power came back.
     public func afterPowerCut(_ choices: inout Choices) -> SimulatedFileSystem {
@@ -47,50 +90,131 @@ public final class SimulatedFileSystem: FileSystem {
         SimulatedFileSystem(state.withLock { $0.disk })
     }
 
-    /// Runs an operation that changes something, unless the power is off.
+    /// What the disk promises.
+    public var medium: Medium { state.withLock { $0.disk.medium } }
+
+    // MARK: What happened
+
+    /// How many operations that change something were carried out.
+    public var operations: Int { state.withLock { $0.trace.count } }
+
+    /// How many calls were made, those that only look included.
+    public var calls: Int { state.withLock { $0.callNames.count } }
+
+    /// What each call was.
+    var callNames: [StaticString] { state.withLock { $0.callNames } }
+
+    /// How many calls failed because of `fail(call:_:forGood:)`.
+    public var faultsHit: Int { state.withLock { $0.faultsHit } }
+
+    /// The paths of the files that are open, with how often each is. A program that has ended its
+    /// work should have none.
+    public var openFiles: [String: Int] { state.withLock { $0.openFiles } }
+
+    /// The operations that were carried out, in words.
+    public var trace: [String] { state.withLock { $0.trace }.map(\.description) }
+
+    /// A digest of all operations with the bytes that they wrote: the same for the same seed.
+    public var traceHash: UInt64 {
+        var bytes: [UInt8] = []
+        for operation in state.withLock({ $0.trace }) {
+            bytes += Array("\(operation.description) \(operation.digest)\n".utf8)
+        }
+        return Self.digest(bytes)
+    }
+
+    fileprivate static func digest(_ bytes: [UInt8]) -> UInt64 {
+        var hash = XXH64()
+        hash.update(bytes.span.bytes)
+        return hash.value()
+    }
+
+    /// Keeps, from now on, the disk as it is before each operation; see `crashPoints`.
+    public func record() { state.withLock { $0.recording = [] } }
+
+    /// The disk before each operation since `record()`, and as it is now. Copies share what is equal.
+    public var crashPoints: [CrashPoint] {
+        state.withLock { state in
+            (state.recording ?? [])
+                + [CrashPoint(operation: state.trace.count, next: "the end", disk: state.disk)]
+        }
+    }
+
+    // MARK: Calls
+
+    /// Runs an operation that changes something, unless the power is off or it is to fail.
     private func change<T: Sendable>(
-        _ operation: String, _ path: String, _ body: (inout SimulatedDisk) throws(FileError) -> T
+        _ name: StaticString, _ path: String, _ numbers: [Int] = [],
+        whenFailing: ((inout SimulatedDisk, SimulatedFault) -> Void)? = nil,
+        digest: () -> UInt64 = { 0 },
+        _ body: (inout SimulatedDisk) throws(FileError) -> T
     ) throws(FileError) -> T {
         try state.withLock { (state) throws(FileError) in
-            try Self.checkPower(state, operation, path)
-            if state.operations == state.cutAt {
-                throw FileError(.io, operation: operation, path: path, reason: "the power is off")
+            var operation = Operation(name: name, path: path, numbers: numbers, digest: digest())
+            try Self.checkPower(state, name, path)
+            if state.recording != nil {
+                state.recording?.append(
+                    CrashPoint(
+                        operation: state.trace.count, next: operation.description, disk: state.disk)
+                )
             }
-            state.operations += 1
-            state.trace.append("\(operation) \(path)")
+            if let (fault, error) = Self.fault(&state, name, path) {
+                operation.failed = true
+                state.trace.append(operation)
+                whenFailing?(&state.disk, fault)
+                throw error
+            }
+            state.trace.append(operation)
             return try body(&state.disk)
         }
     }
 
-    /// As `change`, for a sync: also says whether it is the one that fails.
-    private func change<T: Sendable>(
-        _ operation: String, _ path: String, _ body: (inout SimulatedDisk, Bool) -> T
-    ) throws(FileError) -> T {
-        let fails = state.withLock { state in
-            guard let number = state.failingSync, state.operations >= number else { return false }
-            state.failingSync = nil
-            return true
-        }
-        return try change(fails ? operation + " (fails)" : operation, path) {
-            (disk) throws(FileError) in body(&disk, fails)
-        }
-    }
-
+    /// Runs a call that changes nothing.
     private func look<T: Sendable>(
-        _ operation: String, _ path: String, _ body: (SimulatedDisk) throws(FileError) -> T
+        _ name: StaticString, _ path: String, _ body: (SimulatedDisk) throws(FileError) -> T
     ) throws(FileError) -> T {
         try state.withLock { (state) throws(FileError) in
-            try Self.checkPower(state, operation, path)
+            try Self.checkPower(state, name, path)
+            if let (_, error) = Self.fault(&state, name, path) { throw error }
             return try body(state.disk)
         }
     }
 
     private static func checkPower(
-        _ state: State, _ operation: String, _ path: String
+        _ state: State, _ name: StaticString, _ path: String
     ) throws(FileError) {
-        guard state.cutAt.map({ state.operations < $0 }) ?? true else {
-            throw FileError(.io, operation: operation, path: path, reason: "the power is off")
+        guard state.cutAt.map({ state.trace.count < $0 }) ?? true else {
+            throw FileError(.io, operation: "\(name)", path: path, reason: "the power is off")
         }
+    }
+
+    /// Counts the call; says whether it is to fail.
+    private static func fault(
+        _ state: inout State, _ name: StaticString, _ path: String
+    ) -> (SimulatedFault, FileError)? {
+        let number = state.callNames.count
+        state.callNames.append(name)
+        let fault: SimulatedFault
+        if let set = state.fault, set.call == number || set.isForGood && set.call < number {
+            fault = set.fault
+            state.faultsHit += 1
+        } else if let failing = state.failingSync, state.trace.count >= failing.operation,
+            "\(name)" == "sync"
+        {
+            state.failingSync = nil
+            fault = .failedSync(failing.how)
+        } else {
+            return nil
+        }
+        let code: FileError.Code =
+            switch fault {
+            case .error(let code), .shortWrite(let code): code
+            case .failedSync: .io
+            }
+        return (
+            fault,
+            FileError(code, operation: "\(name)", path: path, reason: "the simulated medium failed")
+        )
     }
 
     // MARK: FileSystem
@@ -112,7 +236,8 @@ public final class SimulatedFileSystem: FileSystem {
             guard let folder = disk.folder(path) else {
                 throw FileError(.notFound, operation: "list", path: path, reason: "no such folder")
             }
-            return Array(folder.cached.keys) + disk.folders(in: path)
+            // Any order would do; the same in every run makes runs the same.
+            return (Array(folder.cached.keys) + disk.folders(in: path)).sorted()
         }
     }
 
@@ -138,7 +263,7 @@ public final class SimulatedFileSystem: FileSystem {
                         .notFound, operation: "open", path: path, reason: "no such folder")
                 }
                 let node = disk.createNode()
-                disk.folders[folder]?.cached[name] = node
+                disk.folders[folder]?.set(name, node)
                 return node
             }
             return SimulatedFile(self, created, path)
@@ -150,10 +275,11 @@ public final class SimulatedFileSystem: FileSystem {
         let (folder, name) = SimulatedDisk.split(path)
         let (newFolder, newName) = SimulatedDisk.split(newPath)
         try change("rename", path) { (disk) throws(FileError) in
-            guard let node = disk.folders[folder]?.cached.removeValue(forKey: name) else {
+            guard let node = disk.folders[folder]?.cached[name] else {
                 throw FileError(.notFound, operation: "rename", path: path, reason: "no such file")
             }
-            disk.folders[newFolder]?.cached[newName] = node
+            disk.folders[folder]?.set(name, nil)
+            disk.folders[newFolder]?.set(newName, node)
         }
     }
 
@@ -161,11 +287,12 @@ public final class SimulatedFileSystem: FileSystem {
     public func remove(_ path: String) throws(FileError) {
         let (folder, name) = SimulatedDisk.split(path)
         try change("remove", path) { (disk) throws(FileError) in
-            guard disk.folders[folder]?.cached.removeValue(forKey: name) != nil else {
+            guard disk.folders[folder]?.cached[name] != nil else {
                 throw FileError(
                     disk.folder(path) == nil ? .notFound : .wrongKind, operation: "remove",
                     path: path, reason: "no such file")
             }
+            disk.folders[folder]?.set(name, nil)
         }
     }
 
@@ -198,10 +325,13 @@ public final class SimulatedFileSystem: FileSystem {
             self.system = system
             self.node = node
             self.path = path
+            system.state.withLock { $0.openFiles[path, default: 0] += 1 }
         }
 
         deinit {
             system.state.withLock { state in
+                let rest = state.openFiles[path, default: 0] - 1
+                state.openFiles[path] = rest > 0 ? rest : nil
                 if state.locks[node] == ObjectIdentifier(self) { state.locks[node] = nil }
             }
         }
@@ -210,7 +340,9 @@ public final class SimulatedFileSystem: FileSystem {
             try system.look("inspect", path) { (disk) throws(FileError) in disk.size(node) }
         }
 
-        func identity() throws(FileError) -> UInt64 { UInt64(node) }
+        func identity() throws(FileError) -> UInt64 {
+            try system.look("inspect", path) { (_) throws(FileError) in UInt64(node) }
+        }
 
         func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
             try system.look("read", path) { (disk) throws(FileError) in
@@ -221,36 +353,44 @@ public final class SimulatedFileSystem: FileSystem {
         }
 
         func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
-            try system.change("write \(bytes.count)@\(offset)", path) { (disk) throws(FileError) in
-                disk.write(node, bytes, at: offset)
+            let failing: (inout SimulatedDisk, SimulatedFault) -> Void = { [node] disk, fault in
+                guard case .shortWrite = fault else { return }
+                disk.write(node, Array(bytes[..<(bytes.count / 2)]), at: offset)
             }
+            try system.change(
+                "write", path, [bytes.count, offset], whenFailing: failing,
+                digest: { SimulatedFileSystem.digest(bytes) }
+            ) { (disk) throws(FileError) in disk.write(node, bytes, at: offset) }
         }
 
         func allocate(size: Int) throws(FileError) {
-            try system.change("allocate \(size)", path) { (disk) throws(FileError) in
+            try system.change("allocate", path, [size]) { (disk) throws(FileError) in
                 if size > disk.size(node) { disk.resize(node, to: size) }
             }
         }
 
         func truncate(to size: Int) throws(FileError) {
-            try system.change("truncate \(size)", path) { (disk) throws(FileError) in
+            try system.change("truncate", path, [size]) { (disk) throws(FileError) in
                 disk.resize(node, to: size)
             }
         }
 
         func sync() throws(FileError) {
-            let fails = try system.change("sync", path) { [node] (disk, fails) in
-                if fails { disk.failSync(node) } else { disk.sync(node) }
-                return fails
+            let failing: (inout SimulatedDisk, SimulatedFault) -> Void = { [node] disk, fault in
+                switch fault {
+                case .failedSync(let how): disk.failSync(node, how)
+                case .error, .shortWrite: disk.failSync(node, .pagesLookClean)
+                }
             }
-            if fails {
-                throw FileError(.io, operation: "sync", path: path, reason: "the medium failed")
+            try system.change("sync", path, whenFailing: failing) { (disk) throws(FileError) in
+                disk.sync(node)
             }
         }
 
         func lock() throws(FileError) -> Bool {
-            system.state.withLock { state in
-                guard state.locks[node] == nil else { return false }
+            let isFree = try system.look("lock", path) { (_) throws(FileError) in true }
+            return system.state.withLock { state in
+                guard isFree, state.locks[node] == nil else { return false }
                 state.locks[node] = ObjectIdentifier(self)
                 return true
             }

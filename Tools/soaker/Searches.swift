@@ -1,0 +1,97 @@
+// The searches, one command each.
+
+import ArgumentParser
+import DaybookTestKit
+
+/// Random workloads, every crash point of each, drawn states.
+struct Crashes: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Random workloads; power cuts and kills at every operation, recovery included.")
+    @OptionGroup var options: SoakOptions
+
+    private static let scope = CrashPoint.Scope(combinationsMax: 256, samples: 48)
+
+    func run() async throws {
+        try await SoakRun(options, isTimed: true) { job in
+            try await Property.check(
+                "crashes are survived", runs: .max, seed: job.seed, while: { _ in !job.isOver }
+            ) { choices in
+                let workload = Workload.random(&choices)
+                let medium = Medium.random(&choices)
+                choices.note("\(workload) on \(medium)")
+                let files = SimulatedFileSystem(medium: medium)
+                let run = await workload.run(on: files)
+                if let failure = run.failures.first { throw failure }
+                var search = CrashSearch(
+                    scope: Self.scope, nestedOneIn: 4, workedOnOneIn: 32, seed: choices.bits())
+                try search.explore(run, files.crashPoints)
+                job.counts.add(search.counts)
+                job.counts.add(["workloads": 1, "workloads, \(medium.name)": 1])
+            }
+        }
+    }
+}
+
+/// All workloads up to a length.
+struct Small: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Every workload of up to three operations, every crash point, every state.")
+    @OptionGroup var options: SoakOptions
+    @Option(help: "Operations of a workload at most.")
+    var length = 3
+
+    func run() async throws {
+        let all = Workload.all(upTo: length)
+        try await SoakRun(options, isTimed: false) { job in
+            for (index, workload) in all.enumerated() where index % job.count == job.number {
+                let files = SimulatedFileSystem()
+                let run = await workload.run(on: files)
+                if let failure = run.failures.first { throw failure }
+                var search = CrashSearch(seed: job.seed &+ UInt64(index))
+                try search.explore(run, files.crashPoints)
+                job.counts.add(search.counts)
+                job.counts.add(["workloads of \(all.count)": 1])
+            }
+        }
+    }
+}
+
+/// Every call of all workloads up to a length fails in every way.
+struct Faults: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Every call of every small workload fails in every way, once and for good.")
+    @OptionGroup var options: SoakOptions
+    @Option(help: "Operations of a workload at most.")
+    var length = 2
+
+    func run() async throws {
+        let all = Workload.all(upTo: length)
+        try await SoakRun(options, isTimed: false) { job in
+            for (index, workload) in all.enumerated() where index % job.count == job.number {
+                var search = FaultSearch()
+                try await search.explore(workload)
+                job.counts.add(search.counts)
+                job.counts.add(["workloads of \(all.count)": 1])
+            }
+        }
+    }
+}
+
+extension Medium {
+    /// Mostly what the log assumes; sometimes larger sectors, or promises that are not kept.
+    fileprivate static func random(_ choices: inout Choices) -> Medium {
+        switch choices.int(in: 0...9) {
+        case 7, 8: Medium(sectorBytes: 4_096)
+        case 9:
+            choices.bool()
+                ? Medium(hasPowersafeOverwrite: false) : Medium(honoursSync: false)
+        default: Medium()
+        }
+    }
+
+    fileprivate var name: String {
+        if !honoursSync { return "syncs that lie" }
+        if !hasPowersafeOverwrite { return "no powersafe overwrite" }
+        return "sectors of \(sectorBytes)"
+    }
+}

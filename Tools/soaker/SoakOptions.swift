@@ -1,0 +1,96 @@
+// What all searches have in common: how long, on how many cores, from which seed; and the running of
+// it, with progress on stderr and counts on stdout.
+
+import ArgumentParser
+import DaybookTestKit
+import Foundation
+import Synchronization
+
+struct SoakOptions: ParsableArguments {
+    @Option(help: "Stop after so many minutes.")
+    var minutes: Double = 1
+    @Option(help: "How many searches run at once.")
+    var jobs = ProcessInfo.processInfo.activeProcessorCount
+    @Option(help: "Where the seeds begin.")
+    var seed: UInt64 = Property.defaultSeed
+
+    func validate() throws {
+        guard minutes > 0, jobs > 0 else {
+            throw ValidationError("'--minutes' and '--jobs' must be more than 0.")
+        }
+    }
+}
+
+/// A search that runs in several jobs.
+struct SoakRun: Sendable {
+    let options: SoakOptions
+    /// Whether the jobs end when the time is over, or when they have done all.
+    let isTimed: Bool
+    private let counts = SharedCounts()
+
+    /// One of the jobs.
+    struct Job: Sendable {
+        let number: Int
+        let count: Int
+        let seed: UInt64
+        let deadline: ContinuousClock.Instant
+        let counts: SharedCounts
+
+        var isOver: Bool { ContinuousClock.now >= deadline }
+    }
+
+    init(_ options: SoakOptions, isTimed: Bool) {
+        self.options = options
+        self.isTimed = isTimed
+    }
+
+    /// Runs the jobs to their end; the first that fails ends all.
+    func callAsFunction(_ body: @escaping @Sendable (Job) async throws -> Void) async throws {
+        let begun = ContinuousClock.now
+        let progress = Task { [counts] in
+            while (try? await Task.sleep(for: .seconds(15))) != nil {
+                Self.say(counts.text(since: begun, separator: ", "))
+            }
+        }
+        defer { progress.cancel() }
+        let deadline = isTimed ? begun + .seconds(options.minutes * 60) : begun + .seconds(1e9)
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<options.jobs {
+                    let job = Job(
+                        number: number, count: options.jobs,
+                        seed: options.seed &+ UInt64(number) &* 0x9E37_79B9_7F4A_7C15,
+                        deadline: deadline, counts: counts)
+                    group.addTask { try await body(job) }
+                }
+                try await group.waitForAll()
+            }
+        } catch {
+            print(counts.text(since: begun, separator: "\n"))
+            Self.say("\(error)")
+            throw ExitCode(1)
+        }
+        print(counts.text(since: begun, separator: "\n"))
+    }
+
+    private static func say(_ text: String) {
+        FileHandle.standardError.write(Data("soak: \(text)\n".utf8))
+    }
+}
+
+/// Counts of all jobs together.
+final class SharedCounts: Sendable {
+    private let counts = Mutex<[String: Int]>([:])
+
+    func add(_ more: [String: Int]) {
+        counts.withLock { $0.merge(more, uniquingKeysWith: +) }
+    }
+
+    func text(since begun: ContinuousClock.Instant, separator: String) -> String {
+        let seconds = (ContinuousClock.now - begun) / .seconds(1)
+        let lines = counts.withLock { counts in
+            counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        }
+        return (lines + ["seconds: \(Int(seconds))"]).joined(separator: separator)
+    }
+}
