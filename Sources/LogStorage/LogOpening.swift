@@ -122,8 +122,11 @@ struct LogOpening: ~Copyable {
         } else {
             found = try read(names, nil, directory, fileSystem)
         }
+        // Where there is no segment at all, there was one: a checkpoint is written behind it.
         for checkpoint in rejected
-        where checkpoint.logID == found.header?.logID && checkpoint.position >= found.next {
+        where checkpoint.logID == found.header?.logID ?? checkpoint.logID
+            && checkpoint.position >= found.next
+        {
             throw LogError(
                 .corrupt, path: directory, positions: found.next...checkpoint.position,
                 "the log ends at position \(found.next.rawValue - 1), but a checkpoint names "

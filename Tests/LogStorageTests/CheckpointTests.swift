@@ -129,6 +129,25 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         #expect(try again.open().takeCheckpoint()?.position == Position(31))
     }
 
+    @Test(.verifies("CHK-5", "REC-5"))
+    func `a log whose only segment is gone is not begun anew while a checkpoint tells of it`()
+        throws
+    {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0, 0])
+        try store(log, test.files, at: 1)
+        try log.close()
+        let files = test.files.snapshot()
+        for path in TestLog.segments(files) { files[path] = nil }
+        let error = #expect(throws: LogError.self) {
+            try Log(at: TestLog.path, environment: TestLog.environment(files))
+        }
+        #expect(error?.code == .corrupt)
+        #expect(error?.positions == Position(1)...Position(2))
+        #expect(TestLog.segments(files).isEmpty)
+    }
+
     @Test(.verifies("CHK-5"))
     func `a checkpoint behind the end of the log proves that the end is missing`() throws {
         var (test, log) = try Self.sample()

@@ -12,7 +12,7 @@ struct Crashes: AsyncParsableCommand {
     private static let scope = CrashPoint.Scope(combinationsMax: 256, samples: 48)
 
     func run() async throws {
-        try await SoakRun(options, isTimed: true) { job in
+        try await SoakRun(options, isTimed: true).run { job in
             try await Property.check(
                 "crashes are survived", runs: .max, seed: job.seed, while: { _ in !job.isOver }
             ) { choices in
@@ -42,7 +42,7 @@ struct Small: AsyncParsableCommand {
 
     func run() async throws {
         let all = Workload.all(upTo: length)
-        try await SoakRun(options, isTimed: false) { job in
+        try await SoakRun(options, isTimed: false).run { job in
             for (index, workload) in all.enumerated() where index % job.count == job.number {
                 let files = SimulatedFileSystem()
                 let run = await workload.run(on: files)
@@ -66,13 +66,33 @@ struct Faults: AsyncParsableCommand {
 
     func run() async throws {
         let all = Workload.all(upTo: length)
-        try await SoakRun(options, isTimed: false) { job in
+        try await SoakRun(options, isTimed: false).run { job in
             for (index, workload) in all.enumerated() where index % job.count == job.number {
                 var search = FaultSearch()
                 try await search.explore(workload)
                 job.counts.add(search.counts)
                 job.counts.add(["workloads of \(all.count)": 1])
             }
+        }
+    }
+}
+
+/// Every damage to every file of a corpus of logs.
+struct Rot: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Every bit of stored logs flipped, sectors and files zeroed, swapped, missing.")
+    @OptionGroup var options: SoakOptions
+
+    func run() async throws {
+        let corpus = try await StoredLog.corpus()
+        try await SoakRun(options, isTimed: false).run { job in try Self.search(corpus, job) }
+    }
+
+    private static func search(_ corpus: [StoredLog], _ job: SoakRun.Job) throws {
+        for log in corpus {
+            var search = RotSearch()
+            try search.explore(log, part: job.number, of: job.count)
+            job.counts.add(search.counts)
         }
     }
 }

@@ -45,7 +45,7 @@ struct SoakRun: Sendable {
     }
 
     /// Runs the jobs to their end; the first that fails ends all.
-    func callAsFunction(_ body: @escaping @Sendable (Job) async throws -> Void) async throws {
+    func run(_ body: @escaping @Sendable (Job) async throws -> Void) async throws {
         let begun = ContinuousClock.now
         let progress = Task { [counts] in
             while (try? await Task.sleep(for: .seconds(15))) != nil {

@@ -17,15 +17,17 @@ public struct FaultSearch: Sendable {
     /// Runs a workload once for each of its calls, each fault that the call can have, and both
     /// durations.
     ///
-    /// - Parameter part: only calls whose number leaves this remainder, divided by this number.
+    /// - Parameters:
+    ///   - part: only calls whose number leaves this remainder …
+    ///   - parts: … divided by this number.
     /// - Throws: `FaultFailure` where an invariant does not hold.
     public mutating func explore(
-        _ workload: Workload, part: (remainder: Int, of: Int) = (0, 1)
+        _ workload: Workload, part: Int = 0, of parts: Int = 1
     ) async throws {
         let rehearsal = SimulatedFileSystem()
         let run = await workload.run(on: rehearsal, records: false)
         let names = rehearsal.callNames
-        for call in run.callsAtStart..<names.count where call % part.of == part.remainder {
+        for call in run.callsAtStart..<names.count where call % parts == part {
             count("calls made to fail")
             for fault in SimulatedFault.all where fault.isPossible(in: names[call]) {
                 for isForGood in [false, true] {

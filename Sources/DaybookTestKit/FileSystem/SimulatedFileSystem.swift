@@ -129,6 +129,20 @@ public final class SimulatedFileSystem: FileSystem {
         return hash.value()
     }
 
+    /// The content of every file by its path, as the page cache shows it.
+    public var image: [String: [UInt8]] {
+        state.withLock { state in
+            var image: [String: [UInt8]] = [:]
+            for (path, folder) in state.disk.folders where !folder.isRemoved {
+                for (name, node) in folder.cached {
+                    image[path == "/" ? "/" + name : path + "/" + name] =
+                        state.disk.nodes[node]?.cached
+                }
+            }
+            return image
+        }
+    }
+
     /// Keeps, from now on, the disk as it is before each operation; see `crashPoints`.
     public func record() { state.withLock { $0.recording = [] } }
 

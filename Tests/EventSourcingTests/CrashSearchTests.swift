@@ -1,0 +1,83 @@
+// The searches of DaybookTestKit in small: `Tools/soak` does the same for as long as one likes.
+// Spec/testing.md.
+
+import DaybookTestKit
+import TestSupport
+import Testing
+
+@Suite struct CrashSearchTests {
+    @Test(.verifies("REC-1", "REC-4", "REC-9", "CHK-3"))
+    func `every single operation survives every crash, and crashes within crashes`() async throws {
+        var counts: [String: Int] = [:]
+        for workload in Workload.all(upTo: 1) {
+            let files = SimulatedFileSystem()
+            let run = await workload.run(on: files)
+            try #require(run.failures.isEmpty, "\(workload): \(run.failures)")
+            var search = CrashSearch(
+                scope: CrashPoint.Scope(combinationsMax: 32, samples: 8), nestedOneIn: 24)
+            try search.explore(run, files.crashPoints)
+            counts.merge(search.counts, uniquingKeysWith: +)
+        }
+        for label in ["double crashes", "triple crashes", "process kills", "recoveries worked on"] {
+            #expect(counts[label] ?? 0 > 0, "\(label) never happened")
+        }
+    }
+
+    @Test(.verifies("REC-1", "CMP-24"))
+    func `random workloads survive crashes anywhere`() async throws {
+        try await Property.check(
+            "crashes are survived", runs: 12,
+            covering: ["double crashes", "triple crashes", "crash points with all combinations"]
+        ) { choices in
+            let workload = Workload.random(&choices)
+            choices.note("\(workload)")
+            let files = SimulatedFileSystem(
+                medium: Medium(sectorBytes: choices.bool() ? 4_096 : 512))
+            let run = await workload.run(on: files)
+            try #require(run.failures.isEmpty, "\(run.failures)")
+            var search = CrashSearch(
+                scope: CrashPoint.Scope(combinationsMax: 16, samples: 4), nestedOneIn: 16,
+                seed: choices.bits())
+            try search.explore(run, files.crashPoints)
+            for (label, number) in search.counts { choices.count(label, by: number) }
+        }
+    }
+
+    @Test(.verifies("REC-1"))
+    func `on a medium that breaks its promises nothing is made up`() async throws {
+        for medium in [Medium(hasPowersafeOverwrite: false), Medium(honoursSync: false)] {
+            let files = SimulatedFileSystem(medium: medium)
+            let run = await Workload(.filled, [.append, .batch]).run(on: files)
+            var search = CrashSearch(scope: CrashPoint.Scope(combinationsMax: 64, samples: 32))
+            try search.explore(run, files.crashPoints)
+            #expect(search.counts["damage noticed"] ?? 0 > 0)
+        }
+    }
+
+    @Test(.verifies("REC-8"))
+    func `a call that fails in any way never makes an append lie`() async throws {
+        var counts: [String: Int] = [:]
+        for (index, workload) in Workload.all(upTo: 1).enumerated() {
+            var search = FaultSearch()
+            try await search.explore(workload, part: index % 5, of: 5)
+            counts.merge(search.counts, uniquingKeysWith: +)
+        }
+        for how in FailedSync.allCases {
+            #expect(counts["failed sync, \(how.rawValue)"] ?? 0 > 0)
+        }
+        #expect(counts["faults for good"] ?? 0 > 100)
+    }
+
+    @Test(.verifies("REC-5", "REC-7"))
+    func `damage to stored logs is noticed, harmless or a torn tail`() async throws {
+        var counts: [String: Int] = [:]
+        for (index, log) in try await StoredLog.corpus().enumerated() {
+            var search = RotSearch()
+            try search.explore(log, part: index, of: 53)
+            counts.merge(search.counts, uniquingKeysWith: +)
+        }
+        for label in ["bits flipped", "sectors damaged", "files cut", "noticed", "harmless"] {
+            #expect(counts[label] ?? 0 > 0, "\(label) never happened")
+        }
+    }
+}
