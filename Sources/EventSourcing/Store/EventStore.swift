@@ -257,7 +257,15 @@ public actor EventStore {
     /// - Throws: as `append(_:durability:)`.
     package func record(_ payload: some EventPayload) async throws {
         _ = try await commit(
-            try prepare([EventDraft(payload)]), .relaxed, drawingOnReserve: true)
+            try prepare([EventDraft(payload, id: newID())]), .relaxed, drawingOnReserve: true)
+    }
+
+    /// An id for an event that the store makes by itself.
+    package nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
+
+    /// A random number from 0 up to, but not, 1.
+    package nonisolated func randomFraction() -> Double {
+        Double(UInt64(truncatingIfNeeded: environment.random()) >> 11) * 0x1p-53
     }
 
     /// Checks the state and records events, with nothing in between.
@@ -601,8 +609,8 @@ public actor EventStore {
     private func scheduleFlush(after delay: Duration) {
         guard !pending.hasTimer else { return }
         pending.hasTimer = true
-        Task { [weak self] in
-            try? await Task.sleep(for: delay)
+        Task { [weak self, sleep = environment.sleep] in
+            do { try await sleep(delay) } catch { return }
             try? await self?.flush()
         }
     }
