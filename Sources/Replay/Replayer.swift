@@ -38,6 +38,7 @@ public struct Replayer: Sendable {
     private let transport: any Transport
     private let credentials: any Credentials
     private let logger: Logger
+    private let sleep: @Sendable (Duration) async throws -> Void
 
     /// How long a run with an end waits for something that would let it go on.
     private static let patienceMilliseconds: Int64 = 5_000
@@ -45,16 +46,28 @@ public struct Replayer: Sendable {
     /// How often a run without end looks for new events while it waits.
     private static let lookMilliseconds: Int64 = 500
 
-    /// Creates a replayer. The store must keep the view `Outbox`.
+    /// Creates a replayer. The store must keep the view `Outbox`. Time and randomness are those of the
+    /// store's environment.
+    ///
+    /// - Parameters:
+    ///   - store: whose outbox is shipped.
+    ///   - transport: how a batch reaches the server.
+    ///   - credentials: where tokens come from.
+    ///   - logger: what is told to whoever looks on.
+    ///   - sleep: waits, and throws where the run is to end; a simulation lets its clock go on.
     public init(
         _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
-        logger: Logger = Logger(label: "daybook.replay")
+        logger: Logger = Logger(label: "daybook.replay"),
+        sleep: @escaping @Sendable (Duration) async throws -> Void = {
+            try await Task.sleep(for: $0)
+        }
     ) {
         self.store = store
         self.transport = transport
         self.credentials = credentials
         self.logger = logger
+        self.sleep = sleep
     }
 
     /// When a run ends.
@@ -102,7 +115,8 @@ public struct Replayer: Sendable {
                         hasToken = true
                     } catch {
                         let outcome = state.take(
-                            .failure("no token: \(error)"), now: now, random: .random(in: 0..<1))
+                            .failure("no token: \(error)"), now: now, random: store.randomFraction()
+                        )
                         report.message = outcome.message
                         continue
                     }
@@ -157,7 +171,7 @@ public struct Replayer: Sendable {
         }
         while rest > 0 {
             do {
-                try await Task.sleep(for: .milliseconds(min(slice, rest)))
+                try await sleep(.milliseconds(min(slice, rest)))
             } catch { return false }
             rest -= slice
             if let seen, store.view(Outbox.self).through > seen { return true }
@@ -180,7 +194,7 @@ public struct Replayer: Sendable {
             answer = .failure(Self.words(error))
         }
         let received = await store.deviceNow
-        let outcome = state.take(answer, now: received, random: .random(in: 0..<1))
+        let outcome = state.take(answer, now: received, random: store.randomFraction())
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
         if let date, !outcome.settled.isEmpty || !outcome.entries.isEmpty {
             await store.setClockOffset(
@@ -203,7 +217,7 @@ public struct Replayer: Sendable {
         return try await withThrowingTaskGroup(of: TransportReply.self) { group in
             group.addTask { try await transport.send(batch, token: token) }
             group.addTask {
-                try await Task.sleep(for: .milliseconds(rest))
+                try await sleep(.milliseconds(rest))
                 throw URLError(.timedOut)
             }
             defer { group.cancelAll() }
