@@ -84,6 +84,14 @@ let package = Package(
 
         // The tests, one target a layer, and what they share.
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: strict),
+        .target(
+            name: "SyncHistories",
+            dependencies: [
+                "DaybookTestKit", "SyncServerStorage",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: "Tools/soak/SyncHistories",
+            swiftSettings: strict),
         .testTarget(
             name: "LogFormatTests",
             dependencies: ["LogFormat", "DaybookTestKit", "TestSupport"],
@@ -115,6 +123,10 @@ let package = Package(
                 "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "SyncHistoryTests",
+            dependencies: ["DaybookTestKit", "SyncHistories", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",
