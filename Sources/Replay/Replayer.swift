@@ -105,7 +105,7 @@ public struct Replayer: Sendable {
             let outbox = store.view(Outbox.self)
             for entry in outbox.entries(from: seen.next) { state.add(entry) }
             seen = outbox.through
-            let now = await store.deviceNow
+            let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
             switch state.next(now: now) {
             case .send(let items):
@@ -165,7 +165,7 @@ public struct Replayer: Sendable {
         case .whenNothingMoves:
             guard milliseconds <= Self.patienceMilliseconds else { return false }
         case .at(let time):
-            let now = await store.deviceNow
+            let now = store.deviceNow
             guard now + milliseconds < time.milliseconds else { return false }
         case .never: slice = Self.lookMilliseconds
         }
@@ -185,7 +185,7 @@ public struct Replayer: Sendable {
         let batch = try await store.jsonArray(of: items.map(\.position))
         let answer: ReplayState.Answer
         var date: Int64?
-        let sent = await store.deviceNow
+        let sent = store.deviceNow
         do {
             let reply = try await send(batch, token, end)
             if reply.status == 200 { date = reply.date }
@@ -193,7 +193,7 @@ public struct Replayer: Sendable {
         } catch {
             answer = .failure(Self.words(error))
         }
-        let received = await store.deviceNow
+        let received = store.deviceNow
         let outcome = state.take(answer, now: received, random: store.randomFraction())
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
         if let date, !outcome.settled.isEmpty || !outcome.entries.isEmpty {
@@ -213,7 +213,7 @@ public struct Replayer: Sendable {
         guard case .at(let time) = end else {
             return try await transport.send(batch, token: token)
         }
-        let rest = max(0, time.milliseconds - (await store.deviceNow))
+        let rest = max(0, time.milliseconds - store.deviceNow)
         return try await withThrowingTaskGroup(of: TransportReply.self) { group in
             group.addTask { try await transport.send(batch, token: token) }
             group.addTask {

@@ -507,7 +507,7 @@ public actor EventStore {
     package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
 
     /// The device's time, in milliseconds since 1970.
-    package var deviceNow: Int64 { environment.now() }
+    package nonisolated var deviceNow: Int64 { environment.now() }
 
     /// The corrected time.
     package var now: Int64 { environment.now() + clockOffset }
