@@ -66,8 +66,9 @@ enum ReplyDamage {
         switch fault {
         case .verdictsMissing: return verdicts.filter { _ in choices.bool() }
         case .verdictsUnprocessed, .verdictsRetry:
+            let isAll = choices.bool()
             return verdicts.map { verdict in
-                guard choices.bool() else { return verdict }
+                guard isAll || choices.bool() else { return verdict }
                 var verdict = Verdict(
                     id: verdict.id, status: fault == .verdictsRetry ? .retry : .unprocessed)
                 if fault == .verdictsRetry, choices.bool() {

@@ -39,6 +39,8 @@ public final class SimulatedNetwork: Transport {
         var faults: [NetworkFault]
         var late: [Request] = []
         var lateReplies: [TransportReply] = []
+        /// What happened to the last request: what goes wrong tends to go on.
+        var last: NetworkFault?
         var isHungUp = false
         var trace: [String] = []
     }
@@ -107,13 +109,10 @@ public final class SimulatedNetwork: Transport {
         try checkLine()
         choices.count("network: requests")
         let request = Request(batch: batch, token: token)
-        let faults = state.withLock { $0.faults }
-        let fault = choices.draw { choices -> NetworkFault? in
-            faults.isEmpty || choices.bool() ? nil : choices.element(of: faults)
-        }
+        let fault = nextFault()
         tell("send \(Self.hash(batch)) \(fault?.rawValue ?? "well")")
         await meanwhile()
-        if !faults.isEmpty, choices.draw({ $0.bool(oneIn: 3) }) { await deliverLate() }
+        if isDrawn(), isDrawn() { await deliverLate() }
         do {
             let reply = try await exchange(request, fault)
             await meanwhile()
@@ -124,6 +123,20 @@ public final class SimulatedNetwork: Transport {
             await meanwhile()
             tell("no reply: \(error)")
             throw error
+        }
+    }
+
+    private func nextFault() -> NetworkFault? {
+        choices.draw { choices in
+            state.withLock { state in
+                guard !state.faults.isEmpty else { return nil }
+                switch choices.int(in: 0...2) {
+                case 0: state.last = nil
+                case 1: state.last = choices.element(of: state.faults)
+                default: break
+                }
+                return state.last
+            }
         }
     }
 
@@ -209,12 +222,13 @@ public final class SimulatedNetwork: Transport {
         }
     }
 
-    /// The reply goes to a later request; this one gets that of an earlier one, if there is one.
+    /// The reply goes to a later request. This one gets that of an earlier one, if there is one, and
+    /// may then not have arrived at all.
     private func mixUp(_ request: Request) async throws -> TransportReply {
-        let reply = try await arrive(request)
-        let earlier = state.withLock { state -> TransportReply? in
-            state.lateReplies.append(reply)
-            return state.lateReplies.count > 1 ? state.lateReplies.removeFirst() : nil
+        let earlier = state.withLock { $0.lateReplies.isEmpty ? nil : $0.lateReplies.removeFirst() }
+        if earlier == nil || isDrawn() {
+            let reply = try await arrive(request)
+            state.withLock { $0.lateReplies.append(reply) }
         }
         guard let earlier else { throw timeOut() }
         choices.count("network: reply of another request")

@@ -12,33 +12,51 @@ import Foundation
 actor History {
     static let labels = [
         "client: killed", "client: power cut", "client: sync failed", "client: died while syncing",
-        "client: died while opening", "client: image came back", "client: closed and opened",
+        "client: died while opening", "client: image came back", "client: backup came back",
+        "client: closed and opened",
         "client: compacted", "client: checkpoint", "client: appended while syncing",
         "client: fork noticed", "events settled", "events parked", "events in conflict",
-        "events charged", "histories",
+        "events charged", "events retried in vain", "histories",
     ]
 
     private struct Image {
         var files: SimulatedFileSystem
+        var folder: String
         var model: HistoryModel
     }
 
     private enum Death { case kill, powerCut, failedSync }
 
+    /// What the rest of the world does while the replayer waits.
+    private enum Deed: CaseIterable {
+        case append, flush, doom, tidy, note, reusedID, token, image, lateRequests
+    }
+
     private let choices: SharedChoices
     private let server: HistoryServer
     private let clock = VirtualClock()
+    /// Where the random numbers of the app, and of each of its lives, begin.
+    private let seed: UInt64
     private let ids: LogEnvironment
     private var network: SimulatedNetwork?
     private var files = SimulatedFileSystem()
+    /// The log's folder.
+    private var folder = "/log"
+    private var copies = 0
     private var store: OfflineStore?
     private var model = HistoryModel()
+    /// What the server holds, as far as it has been read.
+    private var held: [UUID: HistoryModel.Held] = [:]
     private var image: Image?
     /// How the app is going to die, or has.
     private var death: Death?
     private var isSyncing = false
     private var isCalm = false
+    /// What happens in this history.
+    private var deeds: [Deed] = []
     private var clientToken: String?
+    /// The next event gets an id that another device has used.
+    private var isReusing = false
     private var tokens = 0
     private var lives = 0
     /// The first thing that was wrong while nobody could throw.
@@ -49,8 +67,8 @@ actor History {
     init(_ choices: SharedChoices, _ server: HistoryServer) {
         self.choices = choices
         self.server = server
-        ids = clock.environment(
-            fileSystem: files, seed: choices.draw { $0.next(below: 1 << 32) })
+        seed = choices.draw { $0.next(below: 1 << 32) }
+        ids = clock.environment(fileSystem: files, seed: seed)
     }
 
     /// A hash of what went over the network.
@@ -65,7 +83,13 @@ actor History {
     func live() async throws {
         // Swarm: every history has faults of its own.
         let faults = choices.draw { choices in
-            NetworkFault.allCases.filter { _ in choices.bool(oneIn: 3) }
+            let oneIn = choices.element(of: [3, 8, 20, 0] as [UInt64])
+            if oneIn == 0 { return [choices.element(of: NetworkFault.allCases)] }
+            return NetworkFault.allCases.filter { _ in choices.bool(oneIn: oneIn) }
+        }
+        deeds = choices.draw { choices in
+            let oneIn = choices.element(of: [2, 4] as [UInt64])
+            return [.append, .append] + Deed.allCases.filter { _ in choices.bool(oneIn: oneIn) }
         }
         let network = SimulatedNetwork(
             choices, clock: clock, replicas: server.replicas(choices, clock), faults: faults,
@@ -105,13 +129,15 @@ actor History {
         }
         let outbox = try opened().view(Outbox.self)
         try model.checkNothingMoves(Array(outbox.entries()))
+        held = [:]
+        server.readAgain()
         try await check(try opened())
         let shipped = model.events.values.count { $0.isShipped }
         choices.count("events settled", by: shipped - outbox.count)
         for entry in outbox.entries() {
             if entry.status == .failed { choices.count("events parked") }
             if entry.status == .conflict { choices.count("events in conflict") }
-            if entry.retryCount > 0 { choices.count("events charged") }
+            if entry.retryCount == 5 { choices.count("events retried in vain") }
         }
         try await opened().close()
         store = nil
@@ -130,8 +156,9 @@ actor History {
         let network: SimulatedNetwork
 
         func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+            let sent = try await history.check(batch)
             let reply = try await network.send(batch, token: token)
-            try await history.hear(reply, to: batch)
+            await history.hear(reply, to: sent)
             return reply
         }
     }
@@ -147,13 +174,28 @@ actor History {
         return clientToken
     }
 
-    private func hear(_ reply: TransportReply, to batch: [UInt8]) throws {
-        guard case .array(let events) = try JSONValue(batch.span.bytes) else { return }
-        let sent = events.compactMap { event -> UUID? in
+    private func hear(_ reply: TransportReply, to sent: [UUID]) { model.hear(reply, to: sent) }
+
+    /// Checks what the replayer is about to send.
+    ///
+    /// - Returns: the ids of the events.
+    private func check(_ batch: [UInt8]) throws -> [UUID] {
+        guard case .array(let events) = try JSONValue(batch.span.bytes) else {
+            throw HistoryFailure("what is sent is no batch")
+        }
+        let ids = events.compactMap { event -> UUID? in
             guard case .object(let event) = event else { return nil }
             return event["id"]?.stringValue.flatMap(UUID.init(uuidString:))
         }
-        model.hear(reply, to: sent)
+        do {
+            try model.check(
+                batch: ids, unsettled: Array(try opened().view(Outbox.self).entries()))
+        } catch {
+            // The replayer takes every error for one of the network.
+            failure = failure ?? error
+            throw error
+        }
+        return ids
     }
 
     private func sync() async throws {
@@ -166,8 +208,13 @@ actor History {
             let replayer = Replayer(
                 store.events, transport: Ear(history: self, network: network),
                 credentials: Tokens(history: self), sleep: { try await self.sleep($0) })
-            let report = try await replayer.run()
-            tell("synced: \(report)")
+            // A run with an end far away lives through pauses and long waits.
+            let end = Timestamp(milliseconds: clock.milliseconds + 1_000_000_000_000)
+            let report = try await replayer.run(
+                until: isCalm || draw(0...1) == 0 ? .whenNothingMoves : .at(end))
+            tell(
+                "synced: \(report.applied) applied, \(report.pending) left: \(report.message ?? "-")"
+            )
             // Its records are on the disk when it returns.
             if death == nil { model.durable = await store.events.lastDurable }
         } catch {
@@ -183,6 +230,8 @@ actor History {
     }
 
     private func sleep(_ duration: Duration) async throws {
+        // Nobody waits so long: it is the end of a run that is set against a request.
+        guard duration < .seconds(1_000_000) else { return try await Task.sleep(for: duration) }
         clock.advance(by: duration)
         await step()
         if death != nil { throw CancellationError() }
@@ -223,10 +272,14 @@ actor History {
         files = remains(death)
         death = nil
         // The server, too, goes on without the client.
-        if !isCalm, draw(0...7) == 7, let image {
+        if !isCalm, draw(0...3) == 3, let image {
             choices.count("client: image came back")
             tell("an old image comes back")
             giveUp(for: image)
+            if draw(0...1) == 1 {
+                choices.count("client: backup came back")
+                try copyFolder()
+            }
         }
         for _ in 0..<3 where !isCalm && draw(0...5) == 5 {
             files.cutPower(at: files.operations + draw(0...20))
@@ -256,6 +309,31 @@ actor History {
         model.told = self.model.told
         self.model = model
         files = image.files.afterKill()
+        folder = image.folder
+    }
+
+    /// Restores the log from a copy of its files, as a backup does: all is the same but the inodes.
+    private func copyFolder() throws {
+        copies += 1
+        let target = "/copy-\(copies)"
+        try copy(folder, to: target)
+        folder = target
+    }
+
+    private func copy(_ folder: String, to target: String) throws {
+        try files.createDirectory(target)
+        for name in try files.list(folder).sorted() {
+            if (try? files.list("\(folder)/\(name)")) != nil {
+                try copy("\(folder)/\(name)", to: "\(target)/\(name)")
+                continue
+            }
+            let file = try files.open("\(folder)/\(name)", .read)
+            let bytes = try file.read(at: 0, count: try file.size())
+            let new = try files.open("\(target)/\(name)", .createNew)
+            try new.write(bytes, at: 0)
+            try new.sync()
+        }
+        try files.syncDirectory(target)
     }
 
     private func closeAndOpen() async throws {
@@ -270,16 +348,16 @@ actor History {
     private func openStore() async throws -> OfflineStore {
         lives += 1
         return try await OfflineStore.open(
-            at: URL(filePath: "/log", directoryHint: .isDirectory), compaction: nil,
+            at: URL(filePath: folder, directoryHint: .isDirectory), compaction: nil,
             environment: clock.environment(
-                fileSystem: files, seed: choices.draw { $0.next(below: 1 << 32) }))
+                fileSystem: files, seed: seed &+ UInt64(lives) << 32))
     }
 
     private func open() async throws {
         let store = try await openStore()
         self.store = store
-        tell("opened: \(store.events.recovery)")
-        let reader = LogReader("/log", fileSystem: files)
+        tell("opened at \(store.events.log.next)")
+        let reader = LogReader(folder, fileSystem: files)
         var lines: [Event] = []
         try reader.forEachEvent(catalogue: store.events.catalogue) {
             lines.append($0)
@@ -289,21 +367,27 @@ actor History {
             lines, next: store.events.log.next, compacted: try reader.compactedThrough())
         network?.reconnect()
         try await check(store)
+        if image == nil { takeImage() }
+    }
+
+    /// Somebody copies the disk, to put it back some day.
+    private func takeImage() {
+        image = Image(files: files.afterKill(), folder: folder, model: model)
     }
 
     // MARK: Checks
 
     private func check(_ store: OfflineStore) async throws {
-        var held: [UUID: HistoryModel.Held] = [:]
-        for (order, line) in try await server.lines().enumerated() {
+        for line in try await server.newLines() {
             let draft = try LineDecoder.decode(line.span.bytes).draft
-            guard held.updateValue(.init(order: order, draft: draft), forKey: draft.id) == nil
-            else {
+            let new = HistoryModel.Held(order: held.count, draft: draft)
+            guard held.updateValue(new, forKey: draft.id) == nil else {
                 throw HistoryFailure("I10: the server holds \(draft.id) twice")
             }
         }
         var unsettled: [Position: OutboxEntry] = [:]
         for entry in store.view(Outbox.self).entries() { unsettled[entry.position] = entry }
+        choices.count("events charged", by: unsettled.values.count { $0.retryCount > 0 })
         try model.check(held, unsettled: unsettled)
     }
 
@@ -313,21 +397,22 @@ actor History {
     private func step() async {
         guard !isCalm, death == nil, failure == nil, let store else { return }
         do {
-            switch draw(0...15) {
-            case 0...4: break
-            case 5...8: try await append(store)
-            case 9:
+            guard draw(0...2) > 0 else { return }
+            switch choices.draw({ $0.element(of: deeds) }) {
+            case .append: try await append(store)
+            case .flush:
                 try await store.events.flush()
                 model.durable = await store.events.lastDurable
-            case 10: doom()
-            case 11: try await tidy(store)
-            case 12: try await otherDevice()
-            case 13:
+            case .doom: if draw(0...1) == 1 { doom() }
+            case .tidy: try await tidy(store)
+            case .note: try await otherDevice()
+            case .reusedID: isReusing = true
+            case .token:
                 tokens += 1
                 server.changeToken(to: "token-\(tokens)")
                 choices.count("server: token changed")
-            case 14: image = Image(files: files.afterKill(), model: model)
-            default: await network?.deliverAll()
+            case .image: takeImage()
+            case .lateRequests: await network?.deliverAll()
             }
         } catch {
             do { try died(of: error) } catch { failure = error }
@@ -345,7 +430,7 @@ actor History {
         if isSyncing { choices.count("client: appended while syncing") }
         let durability: Durability = draw(0...2) == 2 ? .relaxed : .durable
         tell("append \(drafts.count) \(durability)")
-        if draw(0...19) == 19 { try await reuse(drafts[0]) }
+        if isReusing { try await reuse(drafts[0]) }
         model.inFlight = known
         let places = try await store.events.append(drafts, durability: durability)
         for (place, known) in zip(places, known) { model.events[place.position] = known }
@@ -405,6 +490,7 @@ actor History {
 
     /// Another device has used an id that ours is about to use for something else.
     private func reuse(_ draft: EventDraft) async throws {
+        isReusing = false
         tell("another device takes \(draft.id)")
         try await send(
             try EventDraft(

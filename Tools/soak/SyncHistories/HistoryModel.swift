@@ -111,6 +111,26 @@ struct HistoryModel {
         try check(unsettled)
     }
 
+    /// Checks a batch that is about to be sent: in each lane, the oldest events that wait, in order.
+    func check(batch: [UUID], unsettled: [OutboxEntry]) throws {
+        var waiting: [String: [UUID]] = [:]
+        for entry in unsettled { waiting[entry.lane, default: []].append(entry.id) }
+        let lanes = Dictionary(uniqueKeysWithValues: unsettled.map { ($0.id, $0.lane) })
+        var sent: [String: [UUID]] = [:]
+        for id in batch {
+            guard let lane = lanes[id] else {
+                throw HistoryFailure("\(id) is sent, and does not wait")
+            }
+            sent[lane, default: []].append(id)
+        }
+        for (lane, ids) in sent where !(waiting[lane] ?? []).starts(with: ids) {
+            throw HistoryFailure("events of lane \(lane) overtake others on their way")
+        }
+        for entry in unsettled where entry.status != .pending && sent[entry.lane] != nil {
+            throw HistoryFailure("lane \(entry.lane) is held, and sends")
+        }
+    }
+
     /// Every charge and every hold has its reason.
     private func check(_ unsettled: [Position: OutboxEntry]) throws {
         for (position, entry) in unsettled {

@@ -20,6 +20,8 @@ final class HistoryServer: Sendable {
         var histories = 0
         var replicas: [SQLiteEventStorage] = []
         var isCalm = false
+        /// How far the account has been read.
+        var cursor: EventCursor?
     }
 
     static let labels = [
@@ -62,6 +64,7 @@ final class HistoryServer: Sendable {
             state.account = "account-\(number)"
             state.token = nil
             state.isCalm = false
+            state.cursor = nil
         }
     }
 
@@ -114,19 +117,17 @@ final class HistoryServer: Sendable {
         (0..<2).map { Replica(server: self, index: $0, choices: choices, clock: clock) }
     }
 
-    /// What the server holds, in its order.
-    func lines() async throws -> [[UInt8]] {
-        let (account, replica) = state.withLock { ($0.account, $0.replicas[0]) }
-        var lines: [[UInt8]] = []
-        var cursor: EventCursor?
-        while true {
-            let page = try await replica.page(
-                account: account, source: nil, after: cursor, limit: 500)
-            if page.lines.isEmpty { return lines }
-            lines += page.lines
-            cursor = page.next
-        }
+    /// What the server holds behind what was read last, in its order.
+    func newLines() async throws -> [[UInt8]] {
+        let state = state.withLock { $0 }
+        let page = try await state.replicas[0].page(
+            account: state.account, source: nil, after: state.cursor, limit: 500)
+        self.state.withLock { $0.cursor = page.next }
+        return page.lines
     }
+
+    /// The next reading begins at the first line.
+    func readAgain() { state.withLock { $0.cursor = nil } }
 
     /// Another device of the same account has sent events.
     func take(_ lines: [[UInt8]]) async throws {

@@ -15,6 +15,12 @@ public final class SyncHistories: Sendable {
     public static let labels: [String] =
         NetworkFault.allCases.map(\.rawValue) + HistoryServer.labels + History.labels
 
+    /// Those of them that a few hundred histories may miss.
+    public static let rareLabels: Set<String> = [
+        "client: backup came back", "client: fork noticed", "events retried in vain",
+        "server: started again",
+    ]
+
     /// Creates the server's database in a folder of its own, which goes with this object.
     ///
     /// - Throws: errors of the file system and of the database.
