@@ -85,6 +85,9 @@ public struct Replayer: Sendable {
     /// Every event that the server settles is recorded in the same log. A crash between the
     /// server's reply and that record costs one duplicate send, which the server recognises.
     ///
+    /// One run at a time: where another one ships the same store, this one ends at once, with what
+    /// is left and a message.
+    ///
     /// - Parameters:
     ///   - end: when to stop.
     ///   - progress: called after every reply.
@@ -93,6 +96,25 @@ public struct Replayer: Sendable {
     ///   no errors; they are in the report.
     public func run(
         until end: End = .whenNothingMoves, progress: (@Sendable (SyncReport) -> Void)? = nil
+    ) async throws -> SyncReport {
+        guard await store.beginShipping() else {
+            var report = SyncReport()
+            report.pending = store.view(Outbox.self).count
+            report.message = "another run ships the outbox"
+            return report
+        }
+        do {
+            let report = try await ship(until: end, progress: progress)
+            await store.endShipping()
+            return report
+        } catch {
+            await store.endShipping()
+            throw error
+        }
+    }
+
+    private func ship(
+        until end: End, progress: (@Sendable (SyncReport) -> Void)?
     ) async throws -> SyncReport {
         var state = ReplayState()
         var report = SyncReport()

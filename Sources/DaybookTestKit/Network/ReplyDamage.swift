@@ -52,7 +52,9 @@ enum ReplyDamage {
                     #"{"verdicts":[],"verdicts":[]}"#,
                 ]).utf8)
         case .wrongDate:
-            reply.date = (reply.date ?? 0) + Int64(choices.int(in: -4_000_000...4_000_000)) * 1_000
+            reply.date =
+                (reply.date ?? 0) + (choices.bool() ? 1 : -1)
+                * Int64(choices.int(in: 0...4_000_000_000)) * 1_000
         default:
             guard reply.status == 200, let verdicts = Verdict.parse(reply.body) else { break }
             reply.body = json(edit(verdicts, fault, &choices))

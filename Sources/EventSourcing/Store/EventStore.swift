@@ -54,6 +54,7 @@ public actor EventStore {
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
+    private var isShipping = false
     private(set) var isClosed = false
     private(set) var isSuspended = false
     private var checkpointing: Checkpointing
@@ -499,6 +500,16 @@ public actor EventStore {
         }
         end()
     }
+
+    /// Whether the caller is now the one who ships this store's events; until `endShipping()` nobody
+    /// else is.
+    package func beginShipping() -> Bool {
+        defer { isShipping = true }
+        return !isShipping
+    }
+
+    /// Others may ship.
+    package func endShipping() { isShipping = false }
 
     /// Writes under a new name from now on: somebody else writes under the present one.
     package func mintIncarnation() throws { try log.mintIncarnation() }

@@ -14,6 +14,7 @@ actor History {
         "client: killed", "client: power cut", "client: sync failed", "client: died while syncing",
         "client: died while opening", "client: image came back", "client: backup came back",
         "client: closed and opened",
+        "client: suspended", "client: two syncs at once", "client: upgraded",
         "client: compacted", "client: checkpoint", "client: appended while syncing",
         "client: fork noticed", "events settled", "events parked", "events in conflict",
         "events charged", "events retried in vain", "histories",
@@ -29,7 +30,8 @@ actor History {
 
     /// What the rest of the world does while the replayer waits.
     private enum Deed: CaseIterable {
-        case append, flush, doom, tidy, note, reusedID, token, image, lateRequests
+        case append, flush, doom, tidy, note, reusedID, token, image, lateRequests, secondSync
+        case suspend
     }
 
     private let choices: SharedChoices
@@ -59,6 +61,9 @@ actor History {
     private var isReusing = false
     private var tokens = 0
     private var lives = 0
+    private var requests = 0
+    /// Requests of a history that has gone astray.
+    private static let requestsMax = 2_000
     /// The first thing that was wrong while nobody could throw.
     private var failure: (any Error)?
     /// What happened, for a failure report.
@@ -132,7 +137,7 @@ actor History {
         held = [:]
         server.readAgain()
         try await check(try opened())
-        let shipped = model.events.values.count { $0.isShipped }
+        let shipped = model.events.values.count { model.isShipped($0) }
         choices.count("events settled", by: shipped - outbox.count)
         for entry in outbox.entries() {
             if entry.status == .failed { choices.count("events parked") }
@@ -165,8 +170,13 @@ actor History {
 
     private struct Tokens: Credentials {
         let history: History
-        func token() async -> String? { await history.clientToken }
+        func token() async throws -> String? { try await history.token() }
         func refresh(refused: String?) async -> String? { await history.refresh() }
+    }
+
+    private func token() throws -> String? {
+        if !isCalm, draw(0...19) == 19 { throw CancellationError() }
+        return clientToken
     }
 
     private func refresh() -> String? {
@@ -183,6 +193,11 @@ actor History {
         guard case .array(let events) = try JSONValue(batch.span.bytes) else {
             throw HistoryFailure("what is sent is no batch")
         }
+        requests += 1
+        if requests > Self.requestsMax, failure == nil {
+            failure = HistoryFailure("I12: the replayer never comes to rest")
+            network?.hangUp()
+        }
         let ids = events.compactMap { event -> UUID? in
             guard case .object(let event) = event else { return nil }
             return event["id"]?.stringValue.flatMap(UUID.init(uuidString:))
@@ -198,11 +213,17 @@ actor History {
         return ids
     }
 
-    private func sync() async throws {
+    /// Ships what waits.
+    ///
+    /// - Parameter again: whether another run is under way, as when an app syncs in the background
+    ///   and its user asks for it, too.
+    private func sync(again: Bool = false) async throws {
         guard let network else { return }
         let store = try opened()
-        tell("sync")
+        tell(again ? "sync, although one is under way" : "sync")
+        if again { choices.count("client: two syncs at once") }
         isSyncing = true
+        defer { isSyncing = again }
         let name = store.events.incarnation
         do {
             let replayer = Replayer(
@@ -215,12 +236,16 @@ actor History {
             tell(
                 "synced: \(report.applied) applied, \(report.pending) left: \(report.message ?? "-")"
             )
-            // Its records are on the disk when it returns.
-            if death == nil { model.durable = await store.events.lastDurable }
-        } catch {
+            if death == nil, !again {
+                model.durable = await store.events.lastDurable
+                guard store.view(Outbox.self).through <= model.durable else {
+                    throw HistoryFailure("a run has returned, and its records are not on the disk")
+                }
+            }
+        } catch let error where !(error is HistoryFailure) {
             try died(of: error)
         }
-        isSyncing = false
+        if let failure { throw failure }
         if store.events.incarnation != name { choices.count("client: fork noticed") }
         if death != nil {
             choices.count("client: died while syncing")
@@ -234,7 +259,7 @@ actor History {
         guard duration < .seconds(1_000_000) else { return try await Task.sleep(for: duration) }
         clock.advance(by: duration)
         await step()
-        if death != nil { throw CancellationError() }
+        if death != nil || failure != nil { throw CancellationError() }
     }
 
     // MARK: Dying and coming back
@@ -306,6 +331,7 @@ actor History {
             model.abandoned[known.id] = known
         }
         model.foreign = self.model.foreign
+        model.shipsTicks = self.model.shipsTicks
         model.told = self.model.told
         self.model = model
         files = image.files.afterKill()
@@ -345,10 +371,19 @@ actor History {
         try await open()
     }
 
+    /// What an older version of the app has recorded is shipped by the newer one.
+    private static let tickRule = EventRule(type: HistoryModel.tickType, action: "TICK") { _ in }
+
     private func openStore() async throws -> OfflineStore {
         lives += 1
+        if !model.shipsTicks, draw(0...7) == 7 {
+            model.shipsTicks = true
+            choices.count("client: upgraded")
+            tell("the app is upgraded")
+        }
         return try await OfflineStore.open(
-            at: URL(filePath: folder, directoryHint: .isDirectory), compaction: nil,
+            at: URL(filePath: folder, directoryHint: .isDirectory),
+            rules: model.shipsTicks ? [Self.tickRule] : [], compaction: nil,
             environment: clock.environment(
                 fileSystem: files, seed: seed &+ UInt64(lives) << 32))
     }
@@ -413,6 +448,13 @@ actor History {
                 choices.count("server: token changed")
             case .image: takeImage()
             case .lateRequests: await network?.deliverAll()
+            case .secondSync: if isSyncing { try await sync(again: true) }
+            case .suspend:
+                choices.count("client: suspended")
+                tell("suspend and resume")
+                try await store.events.suspend()
+                try await store.events.resume()
+                model.durable = await store.events.lastDurable
             }
         } catch {
             do { try died(of: error) } catch { failure = error }
@@ -425,7 +467,7 @@ actor History {
         let known = drafts.map { draft in
             HistoryModel.Known(
                 id: draft.id, lane: store.events.catalogue.lane(of: draft), json: draft.json ?? [],
-                isShipped: draft.type.hasPrefix("daybook"))
+                isTick: draft.type == HistoryModel.tickType)
         }
         if isSyncing { choices.count("client: appended while syncing") }
         let durability: Durability = draw(0...2) == 2 ? .relaxed : .durable
@@ -454,7 +496,7 @@ actor History {
                 NoteUpdated(noteId: place, content: "\(draw(0...9))", updatedBy: "u"), id: id,
                 extensions: base.map { [.init(name: "baseid", string: $0.text)] } ?? [])
         default:
-            return EventDraft(id: id, type: "com.example.tick", data: .json(Array("{}".utf8)))
+            return EventDraft(id: id, type: HistoryModel.tickType, data: .json(Array("{}".utf8)))
         }
     }
 

@@ -11,7 +11,7 @@ struct HistoryModel {
         var id: UUID
         var lane: String
         var json: [UInt8]
-        var isShipped: Bool
+        var isTick: Bool
     }
 
     /// What the client was told about an event.
@@ -28,6 +28,10 @@ struct HistoryModel {
         var draft: EventDraft
     }
 
+    /// A type that the app's first version does not know, and its second one ships.
+    static let tickType = "com.example.tick"
+    /// Whether the app is of its second version.
+    var shipsTicks = false
     /// By position: what the log holds, or should unless it was relaxed.
     var events: [Position: Known] = [:]
     /// Positions up to this one must survive everything.
@@ -40,6 +44,9 @@ struct HistoryModel {
     var foreign: Set<UUID> = []
     /// What the client was told.
     var told: [UUID: Told] = [:]
+
+    /// Whether an event goes to the server.
+    func isShipped(_ known: Known) -> Bool { shipsTicks || !known.isTick }
 
     /// Takes in what a reopened log holds.
     ///
@@ -71,8 +78,11 @@ struct HistoryModel {
         guard found.isEmpty || found == inFlight.map(\.id) else {
             throw HistoryFailure("I4: \(found.count) of a batch of \(inFlight.count) came back")
         }
-        for position in events.keys where !seen.contains(position) && position > compacted {
-            throw HistoryFailure("I2: \(position) is missing")
+        for (position, known) in events where !seen.contains(position) {
+            // Compaction takes out nothing that no version of the app has a rule for.
+            guard position <= compacted, isShipped(known) else {
+                throw HistoryFailure("I2: \(position) is missing")
+            }
         }
         inFlight = []
         for known in events.values { abandoned[known.id] = nil }
@@ -83,7 +93,7 @@ struct HistoryModel {
     ///
     /// - Parameter unsettled: the outbox by position.
     func check(_ server: [UUID: Held], unsettled: [Position: OutboxEntry]) throws {
-        for (position, known) in events where known.isShipped && unsettled[position] == nil {
+        for (position, known) in events where isShipped(known) && unsettled[position] == nil {
             guard let held = server[known.id] else {
                 throw HistoryFailure(
                     "I10: \(position) is settled, and the server has no such event")
@@ -101,7 +111,7 @@ struct HistoryModel {
             }
         }
         var last: [String: Int] = [:]
-        for (_, known) in events.sorted(by: { $0.key < $1.key }) where known.isShipped {
+        for (_, known) in events.sorted(by: { $0.key < $1.key }) where isShipped(known) {
             guard let held = server[known.id], !foreign.contains(known.id) else { continue }
             guard last[known.lane] ?? -1 < held.order else {
                 throw HistoryFailure("lane \(known.lane) arrived out of order at \(known.id)")
@@ -134,7 +144,7 @@ struct HistoryModel {
     /// Every charge and every hold has its reason.
     private func check(_ unsettled: [Position: OutboxEntry]) throws {
         for (position, entry) in unsettled {
-            guard let known = events[position], known.id == entry.id, known.isShipped else {
+            guard let known = events[position], known.id == entry.id, isShipped(known) else {
                 throw HistoryFailure("the outbox has \(position), which was never recorded")
             }
             let told = told[entry.id] ?? Told()
