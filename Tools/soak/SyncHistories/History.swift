@@ -61,7 +61,10 @@ actor History {
     private var isReusing = false
     private var tokens = 0
     private var lives = 0
+    private static let eventsMax = 100
     private var requests = 0
+    /// What the last run of the replayer reported, if it came to its end.
+    private var lastReport: SyncReport?
     /// Requests of a history that has gone astray.
     private static let requestsMax = 2_000
     /// The first thing that was wrong while nobody could throw.
@@ -134,6 +137,10 @@ actor History {
         }
         let outbox = try opened().view(Outbox.self)
         try model.checkNothingMoves(Array(outbox.entries()))
+        guard lastReport?.pending == outbox.count, lastReport?.held == outbox.count else {
+            throw HistoryFailure(
+                "\(outbox.count) are held; the report says \(lastReport?.held ?? -1)")
+        }
         held = [:]
         server.readAgain()
         try await check(try opened())
@@ -219,6 +226,7 @@ actor History {
     ///   and its user asks for it, too.
     private func sync(again: Bool = false) async throws {
         guard let network else { return }
+        lastReport = nil
         let store = try opened()
         tell(again ? "sync, although one is under way" : "sync")
         if again { choices.count("client: two syncs at once") }
@@ -237,6 +245,7 @@ actor History {
                 "synced: \(report.applied) applied, \(report.pending) left: \(report.message ?? "-")"
             )
             if death == nil, !again {
+                lastReport = report
                 model.durable = await store.events.lastDurable
                 guard store.view(Outbox.self).through <= model.durable else {
                     throw HistoryFailure("a run has returned, and its records are not on the disk")
@@ -400,6 +409,11 @@ actor History {
         }
         try model.reopen(
             lines, next: store.events.log.next, compacted: try reader.compactedThrough())
+        var folded = Outbox()
+        for event in lines { folded.fold(event) }
+        guard folded.entries().elementsEqual(store.view(Outbox.self).entries()) else {
+            throw HistoryFailure("I9: the outbox is not what follows from the log")
+        }
         network?.reconnect()
         try await check(store)
         if image == nil { takeImage() }
@@ -462,6 +476,8 @@ actor History {
     }
 
     private func append(_ store: OfflineStore) async throws {
+        // Whoever goes on recording is never done with syncing.
+        guard model.events.count < Self.eventsMax else { return }
         var drafts: [EventDraft] = []
         for _ in 0..<draw(1...3) { drafts.append(try draft()) }
         let known = drafts.map { draft in

@@ -111,10 +111,14 @@ struct HistoryModel {
             }
         }
         var last: [String: Int] = [:]
+        var missing: Set<String> = []
         for (_, known) in events.sorted(by: { $0.key < $1.key }) where isShipped(known) {
-            guard let held = server[known.id], !foreign.contains(known.id) else { continue }
-            guard last[known.lane] ?? -1 < held.order else {
-                throw HistoryFailure("lane \(known.lane) arrived out of order at \(known.id)")
+            guard let held = server[known.id], !foreign.contains(known.id) else {
+                missing.insert(known.lane)
+                continue
+            }
+            guard !missing.contains(known.lane), last[known.lane] ?? -1 < held.order else {
+                throw HistoryFailure("\(known.id) has overtaken others of lane \(known.lane)")
             }
             last[known.lane] = held.order
         }

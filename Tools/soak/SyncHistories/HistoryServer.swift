@@ -120,10 +120,16 @@ final class HistoryServer: Sendable {
     /// What the server holds behind what was read last, in its order.
     func newLines() async throws -> [[UInt8]] {
         let state = state.withLock { $0 }
-        let page = try await state.replicas[0].page(
-            account: state.account, source: nil, after: state.cursor, limit: 500)
-        self.state.withLock { $0.cursor = page.next }
-        return page.lines
+        var (lines, cursor): ([[UInt8]], EventCursor?) = ([], state.cursor)
+        while true {
+            let page = try await state.replicas[0].page(
+                account: state.account, source: nil, after: cursor, limit: 500)
+            cursor = page.next
+            guard !page.lines.isEmpty else { break }
+            lines += page.lines
+        }
+        self.state.withLock { [cursor] in $0.cursor = cursor }
+        return lines
     }
 
     /// The next reading begins at the first line.
