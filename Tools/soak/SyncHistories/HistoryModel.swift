@@ -26,6 +26,8 @@ struct HistoryModel {
     struct Held {
         var order: Int
         var draft: EventDraft
+        var source: UUID?
+        var sequence: UInt64?
     }
 
     /// A type that the app's first version does not know, and its second one ships.

@@ -17,8 +17,8 @@ public final class SyncHistories: Sendable {
 
     /// Those of them that a few hundred histories may miss.
     public static let rareLabels: Set<String> = [
-        "client: backup came back", "client: fork noticed", "events retried in vain",
-        "server: started again",
+        "client: backup came back", "client: fork noticed", "client: fork not noticed",
+        "events retried in vain", "server: started again",
     ]
 
     /// Creates the server's database in a folder of its own, which goes with this object.
