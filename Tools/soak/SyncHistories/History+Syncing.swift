@@ -83,8 +83,11 @@ extension History {
                 credentials: Tokens(history: self), sleep: { try await self.sleep($0) })
             // A run with an end far away lives through pauses and long waits.
             let end = Timestamp(milliseconds: clock.milliseconds + 1_000_000_000_000)
-            let report = try await replayer.run(
-                until: isCalm || draw(0...1) == 0 ? .whenNothingMoves : .at(end))
+            let isPatient = !isCalm && draw(0...1) == 1
+            let report = try await replayer.run(until: isPatient ? .at(end) : .whenNothingMoves)
+            guard !isPatient || death != nil || again || report.pending == report.held else {
+                throw HistoryFailure("I12: a run has ended, and left what nobody holds")
+            }
             tell(
                 "synced: \(report.applied) applied, \(report.pending) left: \(report.message ?? "-")"
             )
