@@ -64,14 +64,6 @@ let package = Package(
             ],
             path: "Tools/logtool",
             swiftSettings: strict),
-        .executableTarget(
-            name: "soaker",
-            dependencies: [
-                "DaybookTestKit",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            path: "Tools/soaker",
-            swiftSettings: strict),
         .target(
             name: "SyncServerStorage",
             dependencies: ["EventSourcing", .product(name: "GRDB", package: "GRDB.swift")],
@@ -88,6 +80,22 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tools/syncserver/HTTP",
+            swiftSettings: strict),
+        .target(
+            name: "SyncHistories",
+            dependencies: [
+                "DaybookTestKit", "SyncServerStorage",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: "Tools/soaker/SyncHistories",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "soaker",
+            dependencies: [
+                "DaybookTestKit", "SyncHistories",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tools/soaker/Command",
             swiftSettings: strict),
 
         // The tests, one target a layer, and what they share.
@@ -123,6 +131,10 @@ let package = Package(
                 "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "SyncHistoryTests",
+            dependencies: ["DaybookTestKit", "SyncHistories", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",

@@ -136,7 +136,8 @@ public struct OfflineStore: Sendable {
         try await events.write(body)
     }
 
-    /// Ships what the server has not settled.
+    /// Ships what the server has not settled. One call at a time: while another is under way, this one
+    /// leaves the outbox to it, ends at once and says so in its report.
     ///
     /// - Parameters:
     ///   - endpoint: where batches are posted: the server's `…/v1/events`.

@@ -9,7 +9,7 @@
     import Glibc
 #endif
 
-/// File system, clock and randomness.
+/// File system, clock, randomness and waiting.
 public struct LogEnvironment: Sendable {
     /// Where files live.
     public var fileSystem: any FileSystem
@@ -17,16 +17,22 @@ public struct LogEnvironment: Sendable {
     public var now: @Sendable () -> Int64
     /// 128 random bits.
     public var random: @Sendable () -> UInt128
+    /// Waits. If it throws, what was to follow does not happen.
+    public var sleep: @Sendable (Duration) async throws -> Void
 
     /// Creates an environment.
     public init(
         fileSystem: any FileSystem = POSIXFileSystem(),
         now: @escaping @Sendable () -> Int64 = LogEnvironment.systemTime,
-        random: @escaping @Sendable () -> UInt128 = { .random(in: .min ... .max) }
+        random: @escaping @Sendable () -> UInt128 = { .random(in: .min ... .max) },
+        sleep: @escaping @Sendable (Duration) async throws -> Void = {
+            try await Task.sleep(for: $0)
+        }
     ) {
         self.fileSystem = fileSystem
         self.now = now
         self.random = random
+        self.sleep = sleep
     }
 
     /// The machine's clock.

@@ -21,10 +21,10 @@ extension EventStore {
                 return
             }
         }
-        let incarnation = incarnation
+        let (incarnation, id) = (incarnation, newID())
         try await write { transaction in
             if let record = transaction.view(Outbox.self).foldedRecord(by: incarnation) {
-                transaction.append(try EventDraft(record))
+                transaction.append(try EventDraft(record, id: id))
             }
         }
     }

@@ -38,6 +38,7 @@ public struct Replayer: Sendable {
     private let transport: any Transport
     private let credentials: any Credentials
     private let logger: Logger
+    private let sleep: @Sendable (Duration) async throws -> Void
 
     /// How long a run with an end waits for something that would let it go on.
     private static let patienceMilliseconds: Int64 = 5_000
@@ -45,16 +46,28 @@ public struct Replayer: Sendable {
     /// How often a run without end looks for new events while it waits.
     private static let lookMilliseconds: Int64 = 500
 
-    /// Creates a replayer. The store must keep the view `Outbox`.
+    /// Creates a replayer. The store must keep the view `Outbox`. Time and randomness are those of the
+    /// store's environment.
+    ///
+    /// - Parameters:
+    ///   - store: whose outbox is shipped.
+    ///   - transport: how a batch reaches the server.
+    ///   - credentials: where tokens come from.
+    ///   - logger: what is told to whoever looks on.
+    ///   - sleep: waits, and throws where the run is to end; a simulation lets its clock go on.
     public init(
         _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
-        logger: Logger = Logger(label: "daybook.replay")
+        logger: Logger = Logger(label: "daybook.replay"),
+        sleep: @escaping @Sendable (Duration) async throws -> Void = {
+            try await Task.sleep(for: $0)
+        }
     ) {
         self.store = store
         self.transport = transport
         self.credentials = credentials
         self.logger = logger
+        self.sleep = sleep
     }
 
     /// When a run ends.
@@ -72,6 +85,9 @@ public struct Replayer: Sendable {
     /// Every event that the server settles is recorded in the same log. A crash between the
     /// server's reply and that record costs one duplicate send, which the server recognises.
     ///
+    /// One run at a time: where another one ships the same store, this one ends at once, with what
+    /// is left and a message.
+    ///
     /// - Parameters:
     ///   - end: when to stop.
     ///   - progress: called after every reply.
@@ -80,6 +96,25 @@ public struct Replayer: Sendable {
     ///   no errors; they are in the report.
     public func run(
         until end: End = .whenNothingMoves, progress: (@Sendable (SyncReport) -> Void)? = nil
+    ) async throws -> SyncReport {
+        guard await store.beginShipping() else {
+            var report = SyncReport()
+            report.pending = store.view(Outbox.self).count
+            report.message = "another run ships the outbox"
+            return report
+        }
+        do {
+            let report = try await ship(until: end, progress: progress)
+            await store.endShipping()
+            return report
+        } catch {
+            await store.endShipping()
+            throw error
+        }
+    }
+
+    private func ship(
+        until end: End, progress: (@Sendable (SyncReport) -> Void)?
     ) async throws -> SyncReport {
         var state = ReplayState()
         var report = SyncReport()
@@ -92,7 +127,7 @@ public struct Replayer: Sendable {
             let outbox = store.view(Outbox.self)
             for entry in outbox.entries(from: seen.next) { state.add(entry) }
             seen = outbox.through
-            let now = await store.deviceNow
+            let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
             switch state.next(now: now) {
             case .send(let items):
@@ -102,7 +137,8 @@ public struct Replayer: Sendable {
                         hasToken = true
                     } catch {
                         let outcome = state.take(
-                            .failure("no token: \(error)"), now: now, random: .random(in: 0..<1))
+                            .failure("no token: \(error)"), now: now, random: store.randomFraction()
+                        )
                         report.message = outcome.message
                         continue
                     }
@@ -151,13 +187,13 @@ public struct Replayer: Sendable {
         case .whenNothingMoves:
             guard milliseconds <= Self.patienceMilliseconds else { return false }
         case .at(let time):
-            let now = await store.deviceNow
+            let now = store.deviceNow
             guard now + milliseconds < time.milliseconds else { return false }
         case .never: slice = Self.lookMilliseconds
         }
         while rest > 0 {
             do {
-                try await Task.sleep(for: .milliseconds(min(slice, rest)))
+                try await sleep(.milliseconds(min(slice, rest)))
             } catch { return false }
             rest -= slice
             if let seen, store.view(Outbox.self).through > seen { return true }
@@ -171,7 +207,7 @@ public struct Replayer: Sendable {
         let batch = try await store.jsonArray(of: items.map(\.position))
         let answer: ReplayState.Answer
         var date: Int64?
-        let sent = await store.deviceNow
+        let sent = store.deviceNow
         do {
             let reply = try await send(batch, token, end)
             if reply.status == 200 { date = reply.date }
@@ -179,8 +215,8 @@ public struct Replayer: Sendable {
         } catch {
             answer = .failure(Self.words(error))
         }
-        let received = await store.deviceNow
-        let outcome = state.take(answer, now: received, random: .random(in: 0..<1))
+        let received = store.deviceNow
+        let outcome = state.take(answer, now: received, random: store.randomFraction())
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
         if let date, !outcome.settled.isEmpty || !outcome.entries.isEmpty {
             await store.setClockOffset(
@@ -199,11 +235,11 @@ public struct Replayer: Sendable {
         guard case .at(let time) = end else {
             return try await transport.send(batch, token: token)
         }
-        let rest = max(0, time.milliseconds - (await store.deviceNow))
+        let rest = max(0, time.milliseconds - store.deviceNow)
         return try await withThrowingTaskGroup(of: TransportReply.self) { group in
             group.addTask { try await transport.send(batch, token: token) }
             group.addTask {
-                try await Task.sleep(for: .milliseconds(rest))
+                try await sleep(.milliseconds(rest))
                 throw URLError(.timedOut)
             }
             defer { group.cancelAll() }

@@ -34,6 +34,19 @@ public struct Verdict: Hashable, Sendable {
     /// How long to wait, for a retry.
     public var retryAfterSeconds: Double?
 
+    /// Creates a verdict.
+    public init(
+        id: UUID, status: Status, code: String? = nil, detail: String? = nil,
+        current: JSONValue? = nil, retryAfterSeconds: Double? = nil
+    ) {
+        self.id = id
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.current = current
+        self.retryAfterSeconds = retryAfterSeconds
+    }
+
     /// Reads the verdicts of a reply.
     ///
     /// - Returns: nil if the body is not a verdict reply.

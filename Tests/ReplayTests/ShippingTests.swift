@@ -112,6 +112,27 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         }
     }
 
+    @Test(.verifies("RPL-8"))
+    func `a run that finds another under way leaves the outbox to it`() async throws {
+        let store = try await openStore(InMemoryFileSystem())
+        for city in 0..<3 { try await store.append(CitySaved(userId: "u", cityId: "\(city)")) }
+        let server = UnreliableServer(Choices(seed: 1), isReliable: true)
+        struct Impatient: Transport {
+            let store: EventStore
+            let server: UnreliableServer
+            func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+                let second = try await Replayer(store, transport: server).run()
+                #expect(second.applied == 0 && second.pending == 3 && second.message != nil)
+                return try await server.send(batch, token: token)
+            }
+        }
+        let first = try await Replayer(store, transport: Impatient(store: store, server: server))
+            .run()
+        #expect(first.applied == 3 && first.duplicate == 0 && first.pending == 0)
+        #expect(try await Replayer(store, transport: server).run() == SyncReport())
+        try await store.close()
+    }
+
     @Test(.verifies("OUT-1"))
     func `shipping twice is shipping once, and the records are small`() async throws {
         let files = InMemoryFileSystem()

@@ -54,6 +54,7 @@ public actor EventStore {
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
+    private var isShipping = false
     private(set) var isClosed = false
     private(set) var isSuspended = false
     private var checkpointing: Checkpointing
@@ -257,7 +258,15 @@ public actor EventStore {
     /// - Throws: as `append(_:durability:)`.
     package func record(_ payload: some EventPayload) async throws {
         _ = try await commit(
-            try prepare([EventDraft(payload)]), .relaxed, drawingOnReserve: true)
+            try prepare([EventDraft(payload, id: newID())]), .relaxed, drawingOnReserve: true)
+    }
+
+    /// An id for an event that the store makes by itself.
+    package nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
+
+    /// A random number from 0 up to, but not, 1.
+    package nonisolated func randomFraction() -> Double {
+        Double(UInt64(truncatingIfNeeded: environment.random()) >> 11) * 0x1p-53
     }
 
     /// Checks the state and records events, with nothing in between.
@@ -492,6 +501,16 @@ public actor EventStore {
         end()
     }
 
+    /// Whether the caller is now the one who ships this store's events; until `endShipping()` nobody
+    /// else is.
+    package func beginShipping() -> Bool {
+        defer { isShipping = true }
+        return !isShipping
+    }
+
+    /// Others may ship.
+    package func endShipping() { isShipping = false }
+
     /// Writes under a new name from now on: somebody else writes under the present one.
     package func mintIncarnation() throws { try log.mintIncarnation() }
 
@@ -499,7 +518,7 @@ public actor EventStore {
     package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
 
     /// The device's time, in milliseconds since 1970.
-    package var deviceNow: Int64 { environment.now() }
+    package nonisolated var deviceNow: Int64 { environment.now() }
 
     /// The corrected time.
     package var now: Int64 { environment.now() + clockOffset }
@@ -601,8 +620,8 @@ public actor EventStore {
     private func scheduleFlush(after delay: Duration) {
         guard !pending.hasTimer else { return }
         pending.hasTimer = true
-        Task { [weak self] in
-            try? await Task.sleep(for: delay)
+        Task { [weak self, sleep = environment.sleep] in
+            do { try await sleep(delay) } catch { return }
             try? await self?.flush()
         }
     }

@@ -42,13 +42,7 @@ struct EventRoutes: Sendable {
             throw RequestError(error)
         }
         let verdicts = try await storage.append(batch, account: context.account)
-        var reply = Array("{\"verdicts\":[".utf8)
-        for (index, verdict) in verdicts.enumerated() {
-            if index > 0 { reply.append(UInt8(ascii: ",")) }
-            verdict.append(to: &reply)
-        }
-        reply.append(contentsOf: Array("]}".utf8))
-        return Reply.json(.ok, reply)
+        return Reply.json(.ok, Verdict.reply(verdicts))
     }
 
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws

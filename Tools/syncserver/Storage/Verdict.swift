@@ -58,8 +58,18 @@ package struct Verdict: Equatable, Sendable {
         self.current = current
     }
 
-    /// Appends the verdict as a JSON object.
-    package func append(to json: inout [UInt8]) {
+    /// The body of a reply that holds verdicts (SYNC-20).
+    package static func reply(_ verdicts: [Verdict]) -> [UInt8] {
+        var reply = Array("{\"verdicts\":[".utf8)
+        for (index, verdict) in verdicts.enumerated() {
+            if index > 0 { reply.append(UInt8(ascii: ",")) }
+            verdict.append(to: &reply)
+        }
+        reply.append(contentsOf: Array("]}".utf8))
+        return reply
+    }
+
+    private func append(to json: inout [UInt8]) {
         json.append(contentsOf: Array("{\"id\":\"".utf8))
         LineText.append(uuid: id.integer, to: &json)
         json.append(contentsOf: Array("\",\"status\":\"\(status.rawValue)\"".utf8))

@@ -14,5 +14,5 @@ struct Soaker: AsyncParsableCommand {
 
             EXAMPLE: soak crashes --minutes 30
             """,
-        subcommands: [Crashes.self, Small.self, Faults.self, Rot.self])
+        subcommands: [Crashes.self, Small.self, Faults.self, Rot.self, Sync.self])
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import DaybookTestKit
+import SyncHistories
 
 /// Random workloads, every crash point of each, drawn states.
 struct Crashes: AsyncParsableCommand {
@@ -93,6 +94,26 @@ struct Rot: AsyncParsableCommand {
             var search = RotSearch()
             try search.explore(log, part: job.number, of: job.count)
             job.counts.add(search.counts)
+        }
+    }
+}
+
+/// Client, network and server together.
+struct Sync: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Devices, a network that fails, and the server's own storage.")
+    @OptionGroup var options: SoakOptions
+
+    func run() async throws {
+        try await SoakRun(options, isTimed: true).run { job in
+            let histories = try SyncHistories()
+            try await Property.check(
+                "histories of syncing", runs: .max, seed: job.seed, while: { _ in !job.isOver }
+            ) { choices in
+                try await histories.run(&choices)
+                job.counts.add(choices.counts)
+                job.counts.add(["histories": 1])
+            }
         }
     }
 }

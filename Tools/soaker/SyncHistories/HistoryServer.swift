@@ -1,0 +1,229 @@
+// The real server's storage as histories use it: two replicas on one SQLite file, each history an
+// account of its own. What stands between a request and the storage is done as the real server does
+// it, without HTTP; around it a replica dies, fails, and is started again. Between SimulatedNetwork
+// and SyncServerStorage.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import GRDB
+import OfflineModel
+import Replay
+import SyncServerStorage
+import Synchronization
+
+/// A server for one history after the other.
+final class HistoryServer: Sendable {
+    private struct State {
+        var account = ""
+        var token: String?
+        var histories = 0
+        var replicas: [SQLiteEventStorage] = []
+        var isCalm = false
+        /// How far the account has been read.
+        var cursor: EventCursor?
+    }
+
+    static let labels = [
+        "server: died before it looked", "server: died after the commit",
+        "server: transaction failed", "server: started again", "server: token changed",
+        "server: duplicate answered",
+    ]
+
+    /// Histories on one database; then a new one, so that it does not grow for ever.
+    private static let historiesMax = 500
+
+    private let folder: URL
+    private let state = Mutex(State())
+    /// Another hand on the database: makes transactions fail.
+    private let hand: Mutex<DatabaseQueue?> = Mutex(nil)
+    private let catalogue = OfflineModel.catalogue
+
+    init() throws {
+        // Nothing here is about the server's disk: SQLite's own tests are.
+        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        let parent =
+            FileManager.default.isWritableFile(atPath: memory.path)
+            ? memory : FileManager.default.temporaryDirectory
+        folder = parent.appending(path: "daybook-histories-\(UUID())", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    private func path(_ histories: Int) -> String {
+        folder.appending(path: "\(histories / Self.historiesMax).db").path
+    }
+
+    /// Takes a new account, and now and then a new database.
+    func beginHistory(_ choices: SharedChoices) async throws {
+        let number = state.withLock { $0.histories }
+        if number % Self.historiesMax == 0 { try newDatabase(number) }
+        state.withLock { state in
+            state.histories += 1
+            state.account = "account-\(number)"
+            state.token = nil
+            state.isCalm = false
+            state.cursor = nil
+        }
+    }
+
+    private func newDatabase(_ number: Int) throws {
+        let old = state.withLock { state in
+            defer { state.replicas = [] }
+            return state.replicas
+        }
+        for replica in old { try replica.close() }
+        try hand.withLock { hand in
+            try hand?.close()
+            hand = nil
+        }
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+            try FileManager.default.removeItem(at: folder.appending(path: name))
+        }
+        let path = path(number)
+        let replicas = try (0..<2).map { _ in
+            try SQLiteEventStorage(path: path, catalogue: catalogue)
+        }
+        state.withLock { $0.replicas = replicas }
+        try hand.withLock { hand in
+            let queue = try DatabaseQueue(path: path)
+            try queue.write { db in
+                try db.execute(
+                    sql: """
+                        CREATE TABLE simulated_failure (id BLOB PRIMARY KEY) STRICT;
+                        CREATE TRIGGER simulated_failure BEFORE INSERT ON event
+                        WHEN EXISTS (SELECT 1 FROM simulated_failure WHERE id = NEW.id)
+                        BEGIN SELECT RAISE(ABORT, 'simulated'); END
+                        """)
+            }
+            hand = queue
+        }
+    }
+
+    // MARK: For the history
+
+    /// From now on it works.
+    func calm() { state.withLock { $0.isCalm = true } }
+
+    /// The token by which the server knows the account; nil: any.
+    var token: String? { state.withLock { $0.token } }
+
+    /// The old token is not known any more.
+    func changeToken(to token: String) { state.withLock { $0.token = token } }
+
+    /// The replicas as a network sees them.
+    func replicas(_ choices: SharedChoices, _ clock: VirtualClock) -> [any Transport] {
+        (0..<2).map { Replica(server: self, index: $0, choices: choices, clock: clock) }
+    }
+
+    /// What the server holds behind what was read last, in its order.
+    func newLines() async throws -> [[UInt8]] {
+        let state = state.withLock { $0 }
+        var (lines, cursor): ([[UInt8]], EventCursor?) = ([], state.cursor)
+        while true {
+            let page = try await state.replicas[0].page(
+                account: state.account, source: nil, after: cursor, limit: 500)
+            cursor = page.next
+            guard !page.lines.isEmpty else { break }
+            lines += page.lines
+        }
+        self.state.withLock { [cursor] in $0.cursor = cursor }
+        return lines
+    }
+
+    /// The next reading begins at the first line.
+    func readAgain() { state.withLock { $0.cursor = nil } }
+
+    /// Another device of the same account has sent events.
+    func take(_ lines: [[UInt8]]) async throws {
+        let (account, replica) = state.withLock { ($0.account, $0.replicas[0]) }
+        let body = JSONObjectWriter.array(lines)
+        _ = try await replica.append(
+            BatchReader.read(
+                body.span.bytes, catalogue: catalogue, now: Timestamp(milliseconds: 0)),
+            account: account)
+    }
+
+    // MARK: One replica
+
+    private struct Replica: Transport {
+        let server: HistoryServer
+        let index: Int
+        let choices: SharedChoices
+        let clock: VirtualClock
+
+        func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+            try await server.answer(batch, token, index, choices, clock)
+        }
+    }
+
+    private struct Died: Error {}
+
+    private func answer(
+        _ body: [UInt8], _ token: String?, _ index: Int, _ choices: SharedChoices,
+        _ clock: VirtualClock
+    ) async throws -> TransportReply {
+        let state = state.withLock { $0 }
+        let fate = choices.draw { state.isCalm ? 0 : $0.int(in: 0...29) }
+        if fate == 1 {
+            choices.count("server: died before it looked")
+            throw Died()
+        }
+        guard state.token == nil || token == state.token else { return TransportReply(status: 401) }
+        let batch: [ReceivedEvent]
+        do throws(BatchError) {
+            batch = try BatchReader.read(
+                body.span.bytes, catalogue: catalogue,
+                now: Timestamp(milliseconds: clock.milliseconds))
+        } catch {
+            if case .tooManyEvents = error { return TransportReply(status: 413) }
+            return TransportReply(status: 400)
+        }
+        if fate == 2, let victim = choices.draw({ batch.isEmpty ? nil : $0.element(of: batch) }) {
+            try fail(at: victim.id)
+        }
+        defer { if fate == 2 { try? failNoMore() } }
+        let verdicts: [SyncServerStorage.Verdict]
+        do {
+            verdicts = try await state.replicas[index].append(batch, account: state.account)
+        } catch is StorageError {
+            choices.count("server: transaction failed")
+            return TransportReply(status: 503, retryAfterSeconds: 1)
+        }
+        choices.count(
+            "server: duplicate answered", by: verdicts.count { $0.status == .duplicate })
+        if fate == 3 {
+            choices.count("server: died after the commit")
+            if choices.draw({ $0.bool(oneIn: 8) }) {
+                try start(index)
+                choices.count("server: started again")
+            }
+            throw Died()
+        }
+        return TransportReply(
+            status: 200, body: SyncServerStorage.Verdict.reply(verdicts),
+            date: clock.milliseconds / 1_000 * 1_000)
+    }
+
+    private func start(_ index: Int) throws {
+        let (old, histories) = state.withLock { ($0.replicas[index], $0.histories - 1) }
+        try old.close()
+        let new = try SQLiteEventStorage(path: path(histories), catalogue: catalogue)
+        state.withLock { $0.replicas[index] = new }
+    }
+
+    private func fail(at id: UUID) throws {
+        try hand.withLock { hand in
+            try hand?.write {
+                try $0.execute(sql: "INSERT INTO simulated_failure VALUES (?)", arguments: [id])
+            }
+        }
+    }
+
+    private func failNoMore() throws {
+        try hand.withLock { hand in
+            try hand?.write { try $0.execute(sql: "DELETE FROM simulated_failure") }
+        }
+    }
+}
