@@ -26,11 +26,11 @@ public struct Swarm<Operation: Hashable & Sendable>: Sendable {
         precondition(!all.isEmpty)
         self.all = all
         var out: Set<Operation> = []
-        if choices.int(in: 0...7) > 0 {
-            var seen = always
-            for operation in all where seen.insert(operation).inserted && choices.bool() {
-                out.insert(operation)
-            }
+        let isWhole = choices.int(in: 0...7) == 0
+        var seen = always
+        // Drawn in any case, so that what follows keeps its place when nothing is left out any more.
+        for operation in all where seen.insert(operation).inserted {
+            if choices.bool(), !isWhole { out.insert(operation) }
         }
         let indexes = all.indices.filter { !out.contains(all[$0]) }
         self.indexes = (indexes.isEmpty ? Array(all.indices) : indexes).map(UInt64.init)
