@@ -45,9 +45,11 @@ extension StoreHistory {
                 store.cities.saved(by: user.string).current.map(Text.init)
                     == model.views.cities(of: user), "the cities of \(user)")
             try require(
-                isEqual(store.preferences(for: user.string).current, user), "the settings of \(user)")
+                isEqual(store.preferences(for: user.string).current, user),
+                "the settings of \(user)")
             try require(
-                store.progress(of: user.string).current == store.view(ProgressView.self)[user.string],
+                store.progress(of: user.string).current
+                    == store.view(ProgressView.self)[user.string],
                 "progress")
         }
         for city in model.views.cities.prefix(3) {
@@ -101,7 +103,8 @@ extension StoreHistory {
     private func checkProgress(_ progress: ProgressView, _ user: Text, _ views: ModelViews) throws {
         let found = progress[user.string]
         try require(
-            found.activeCourseId.map(Text.init) == views.courses[user]?.value, "the course of \(user)")
+            found.activeCourseId.map(Text.init) == views.courses[user]?.value,
+            "the course of \(user)")
         let expected = views.progress(of: user)
         try require(found.courses.map { Text($0.courseId) } == expected.keys.sorted(), "courses")
         for course in found.courses {
@@ -109,10 +112,12 @@ extension StoreHistory {
                 course.lessonsCompleted, course.reviewsCompleted, course.itemsSeen,
                 course.itemsCorrect,
             ]
-            try require(numbers == expected[Text(course.courseId)], "progress of \(user): \(numbers)")
+            try require(
+                numbers == expected[Text(course.courseId)], "progress of \(user): \(numbers)")
         }
         for (key, completion) in views.lessons where key.user == user {
-            let found = progress.lesson(key.lesson.string, course: key.course.string, of: user.string)
+            let found = progress.lesson(
+                key.lesson.string, course: key.course.string, of: user.string)
             try require(
                 found?.bestScore == completion.best.map { Double($0) / 4 }
                     && found?.completedAt.milliseconds == completion.first.time, "\(key)")
@@ -129,7 +134,9 @@ extension StoreHistory {
 
     func isEqual(
         _ note: Note, _ id: Text,
-        _ live: (origin: ModelRegister<ModelViews.Origin>, content: ModelRegister<ModelViews.Content>)
+        _ live: (
+            origin: ModelRegister<ModelViews.Origin>, content: ModelRegister<ModelViews.Content>
+        )
     ) -> Bool {
         Text(note.id) == id && Text(note.cityId) == live.origin.value.city
             && Text(note.createdBy) == live.origin.value.user
@@ -149,7 +156,8 @@ extension StoreHistory {
             && found.showStaleDataWarning == flag("showStaleDataWarning")
             && found.maxStorageLimit == views.setting("maxStorageLimit", of: user)
             && found.pruneAfterDays == views.setting("pruneAfterDays", of: user)
-            && found.updatedAt?.milliseconds == views.settings[user]?.values.map(\.stamp).max()?.time
+            && found.updatedAt?.milliseconds
+                == views.settings[user]?.values.map(\.stamp).max()?.time
     }
 
     private func checkOutbox() throws {
@@ -157,14 +165,16 @@ extension StoreHistory {
         let expected = model.outbox
         let found = Array(outbox.entries())
         try require(
-            outbox.count == expected.count && found.map(\.position.rawValue) == expected.map(\.position),
+            outbox.count == expected.count
+                && found.map(\.position.rawValue) == expected.map(\.position),
             "the outbox holds \(found.map(\.position)), not \(expected.map(\.position))")
         try require(store.outboxCount.current == expected.count, "the number in the outbox")
         for (entry, line) in zip(found, expected) {
             let answer = model.answers[line.position]
             try require(
                 entry.id == line.id && entry.action == model.action(of: line)
-                    && Text(entry.entityId) == line.subject ?? Text("") && Text(entry.lane) == line.lane
+                    && Text(entry.entityId) == line.subject ?? Text("")
+                    && Text(entry.lane) == line.lane
                     && entry.timestamp.milliseconds == line.time
                     && entry.lineBytes == line.text.count, "the outbox at \(line.position)")
             try require(
@@ -172,7 +182,8 @@ extension StoreHistory {
                     && entry.retryCount == answer?.retryCount ?? 0
                     && entry.lastAttemptAt?.milliseconds == answer?.at
                     && entry.errorMessage == answer?.message,
-                "the outbox at \(line.position): \(entry.status), not \(String(describing: answer))")
+                "the outbox at \(line.position): \(entry.status), not \(String(describing: answer))"
+            )
         }
     }
 
@@ -195,7 +206,8 @@ extension StoreHistory {
         }
         model.durable = model.lines.count
         try require(
-            phase == .open && (model.compactedThrough...UInt64(model.lines.count)).contains(position),
+            phase == .open
+                && (model.compactedThrough...UInt64(model.lines.count)).contains(position),
             "a state at \(position)")
         try checkViews(
             model.views(after: Int(position)), cities: past.view(CitiesView.self),
@@ -223,7 +235,8 @@ extension StoreHistory {
         try require(found.count == expected.count, "\(found.count) lines, not \(expected.count)")
         for (line, expected) in zip(found, expected) where line != expected.text {
             throw Difference(
-                description: "the line \(String(decoding: line.prefix(2_000), as: UTF8.self)) is not "
+                description:
+                    "the line \(String(decoding: line.prefix(2_000), as: UTF8.self)) is not "
                     + String(decoding: expected.text.prefix(2_000), as: UTF8.self))
         }
         count("read back")

@@ -11,7 +11,9 @@ extension Choices {
         let user = identifier()
         switch int(in: 0...9) {
         case 0, 1: return .city(user: user, city: identifier(), isSaved: !bool(oneIn: 3))
-        case 2: return .noteAdded(note: identifier(), city: identifier(), content: content(), user: user)
+        case 2:
+            return .noteAdded(
+                note: identifier(), city: identifier(), content: content(), user: user)
         case 3, 4: return .noteUpdated(note: identifier(), content: content(), user: user)
         case 5: return .noteDeleted(note: identifier(), user: user)
         case 6: return .preferences(user: user, settings(valid: false))
@@ -81,7 +83,8 @@ extension StoreHistory {
     /// An event of a type that nobody knows, or that has a rule without demands.
     private mutating func other(_ choices: inout Choices) -> ModelDraft {
         let type = choices.element(of: [
-            "com.example.other", "daybook.page.stored", "daybook.note.pinned", "\u{1F9ED}", "x\u{0}",
+            "com.example.other", "daybook.page.stored", "daybook.note.pinned", "\u{1F9ED}",
+            "x\u{0}",
             "com.example.cafe\u{301}", "daybook.note.added.v2",
         ])
         var draft = EventDraft(id: makeID(), type: type)
@@ -97,10 +100,14 @@ extension StoreHistory {
         case 4:
             let depth = choices.element(of: [1, 63])
             draft.data = .json(
-                Array((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8))
+                Array(
+                    (String(repeating: "[", count: depth) + String(repeating: "]", count: depth))
+                        .utf8))
         case 5:
             draft.data = .json(
-                Array(choices.element(of: ["0", "-0.0", "1e400", "null", "true", "\"\\ud800\"", "{}"]).utf8))
+                Array(
+                    choices.element(of: ["0", "-0.0", "1e400", "null", "true", "\"\\ud800\"", "{}"])
+                        .utf8))
         default:
             draft.data = .json(Array(("[" + Spelling.least(choices.content()) + "]").utf8))
         }
@@ -130,7 +137,9 @@ extension StoreHistory {
         if choices.bool(oneIn: 4), let twin = batch.first {
             batch.append(choices.bool(oneIn: 3) ? Self.altered(twin, &choices) : twin)
         }
-        if choices.bool(oneIn: 6), let known = known(&choices, altered: false) { batch.append(known) }
+        if choices.bool(oneIn: 6), let known = known(&choices, altered: false) {
+            batch.append(known)
+        }
         return batch
     }
 
@@ -168,11 +177,14 @@ extension StoreHistory {
     mutating func known(_ choices: inout Choices, altered: Bool) -> ModelDraft? {
         guard !model.lines.isEmpty else { return nil }
         let line = model.lines[choices.int(in: 0...model.lines.count - 1)]
-        guard line.draft.draft.type != SyncSettled.type, line.draft.draft.id == line.id else { return nil }
+        guard line.draft.draft.type != SyncSettled.type, line.draft.draft.id == line.id else {
+            return nil
+        }
         var known = line.draft
         guard !altered else { return Self.altered(known, &choices) }
         if choices.bool() { known.draft.time = nil }
-        if choices.bool(), case .json(let json) = known.draft.data, json.first == UInt8(ascii: "{") {
+        if choices.bool(), case .json(let json) = known.draft.data, json.first == UInt8(ascii: "{")
+        {
             known.draft.data = .json(Array("{ \n".utf8) + json.dropFirst())
         }
         return known
@@ -198,20 +210,27 @@ extension StoreHistory {
     /// An event that must be refused, and why.
     mutating func hostile(_ choices: inout Choices) -> ModelDraft {
         var bad = ModelDraft(
-            draft: EventDraft(id: makeID(), type: "com.example.other", data: .json(Array("{}".utf8))),
+            draft: EventDraft(
+                id: makeID(), type: "com.example.other", data: .json(Array("{}".utf8))),
             refusal: .badAttribute)
         switch choices.int(in: 0...12) {
         case 0: bad.draft.type = ""
         case 1: bad.draft.subject = ""
         case 2: bad.draft.lane = ""
-        case 3: bad.draft.id = UUID(uuid: (1, 2, 3, 4, 5, 6, 0x10, 8, 0x80, 10, 11, 12, 13, 14, 15, 16))
+        case 3:
+            bad.draft.id = UUID(uuid: (1, 2, 3, 4, 5, 6, 0x10, 8, 0x80, 10, 11, 12, 13, 14, 15, 16))
         case 4:
-            let name = choices.element(of: ["", "A", "type", "id", "data", "a-b", "abcdefghij01234567890", "\u{E9}", "a\":1,\"b"])
+            let name = choices.element(of: [
+                "", "A", "type", "id", "data", "a-b", "abcdefghij01234567890", "\u{E9}",
+                "a\":1,\"b",
+            ])
             bad.draft.extensions = [.init(name: name, string: "x")]
         case 5:
             bad.draft.extensions = [.init(name: "a", string: "1"), .init(name: "a", string: "1")]
         case 6:
-            let json = choices.element(of: ["", "{", "{}}", "nul", "[1,]", "\"\u{1}\"", "01", "{\"a\":1} x"])
+            let json = choices.element(of: [
+                "", "{", "{}}", "nul", "[1,]", "\"\u{1}\"", "01", "{\"a\":1} x",
+            ])
             bad.draft.data = .json(Array(json.utf8))
             bad.refusal = .notJSON
         case 7:
@@ -268,9 +287,13 @@ extension StoreHistory {
         case 1: return .feature(.city(user: a, city: Text("nowhere"), isSaved: false))
         case 2: return .feature(.noteUpdated(note: Text("nothing"), content: empty, user: a))
         case 3: return .feature(.noteDeleted(note: empty, user: a))
-        case 4: return .feature(.lesson(user: a, course: a, lesson: a, score: choices.element(of: [-1, 5])))
+        case 4:
+            return .feature(
+                .lesson(user: a, course: a, lesson: a, score: choices.element(of: [-1, 5])))
         case 5:
-            return .feature(.review(user: a, course: a, review: a, seen: 1, correct: choices.element(of: [2, -1])))
+            return .feature(
+                .review(
+                    user: a, course: a, review: a, seen: 1, correct: choices.element(of: [2, -1])))
         case 6:
             return .setPreferences(
                 a, choices.bool() ? ["pruneAfterDays": 91] : ["maxStorageLimit": 52_428_799])

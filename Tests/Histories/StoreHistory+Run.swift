@@ -88,7 +88,8 @@ extension StoreHistory {
         case .readBack: try await readBack()
         case .follow(let position): try await follow(after: position)
         case .watch(let city):
-            watch = Watch(city: city, notes: store.notes(in: city.string).changes.makeAsyncIterator())
+            watch = Watch(
+                city: city, notes: store.notes(in: city.string).changes.makeAsyncIterator())
         }
     }
 
@@ -118,7 +119,9 @@ extension StoreHistory {
     mutating func append(_ drafts: [ModelDraft], _ durability: Durability) async throws {
         let given = drafts.map(\.draft)
         guard phase == .open else {
-            return try await refused { _ = try await $0.events.append(given, durability: durability) }
+            return try await refused {
+                _ = try await $0.events.append(given, durability: durability)
+            }
         }
         var next = model
         let expected = next.append(drafts)
@@ -162,7 +165,8 @@ extension StoreHistory {
 
     private mutating func compare(_ error: EventError, _ expected: StoreModel.Expected) throws {
         guard case .refused(let codes) = expected, codes.contains(error.code) else {
-            throw Difference(description: "refused with \(error.code) (\(error)), expected \(expected)")
+            throw Difference(
+                description: "refused with \(error.code) (\(error)), expected \(expected)")
         }
         count("refused: \(error.code.rawValue)")
     }
@@ -296,7 +300,8 @@ extension StoreHistory {
         guard let payload = fact.payload else { return }
         _ = model.append([try typed(fact, payload)])
         model.durable = model.lines.count
-        guard let event = try await store.events.event(at: Position(UInt64(model.lines.count))) else {
+        guard let event = try await store.events.event(at: Position(UInt64(model.lines.count)))
+        else {
             throw Difference(description: "the command has recorded nothing")
         }
         model.name(model.lines.count - 1, event.id, extensions: extensions)
@@ -400,7 +405,9 @@ extension StoreHistory {
     private mutating func lose(
         seed: UInt64, _ body: (Disk, inout Choices) -> Disk
     ) async throws {
-        if phase == .open { model.durable = max(model.durable, Int(await store.events.lastDurable.rawValue)) }
+        if phase == .open {
+            model.durable = max(model.durable, Int(await store.events.lastDurable.rawValue))
+        }
         var choices = seed == 0 ? Choices(replaying: []) : Choices(seed: seed)
         disk = body(disk, &choices)
         // What goes on in the old process no longer reaches this disk.
@@ -413,7 +420,8 @@ extension StoreHistory {
             try await store.erase()
             try require(waiting == 0, "events were erased that no server has")
         } catch let error as UnsyncedError {
-            try require(error.count == waiting && waiting > 0, "unsynced \(error.count), not \(waiting)")
+            try require(
+                error.count == waiting && waiting > 0, "unsynced \(error.count), not \(waiting)")
             model.durable = model.lines.count
             try await checkViews()
             count("unsynced")

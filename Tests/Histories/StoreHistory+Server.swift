@@ -39,7 +39,8 @@ extension StoreHistory {
     /// Whether something of the line's lane keeps it back, itself included.
     private func isHeld(_ line: ModelLine) -> Bool {
         model.outbox.contains {
-            $0.lane == line.lane && $0.position <= line.position && model.answers[$0.position] != nil
+            $0.lane == line.lane && $0.position <= line.position
+                && model.answers[$0.position] != nil
         }
     }
 
@@ -62,7 +63,8 @@ extension StoreHistory {
         }
         let batch = Array("[".utf8) + sent.map(\.text).joined(separator: Array(",".utf8))
         try require(batch + Array("]".utf8) == exchange.batch, "the batch is not the lines")
-        try require(sent.count <= 500 && exchange.batch.count <= 1_048_577, "the batch is too large")
+        try require(
+            sent.count <= 500 && exchange.batch.count <= 1_048_577, "the batch is too large")
         if sent.count > 1 { count("batch of several") }
 
         var stopped: Set<Text> = []
@@ -185,7 +187,8 @@ extension StoreHistory {
         case .city(let user, let city, _):
             return views.marks[.init(user: user, city: city)]?.stamp != line.stamp
         case .noteAdded(let note, _, _, _):
-            return views.notes[note]?.isDeleted ?? false || views.notes[note]?.origin?.stamp != line.stamp
+            return views.notes[note]?.isDeleted ?? false
+                || views.notes[note]?.origin?.stamp != line.stamp
         case .noteUpdated(let note, _, _):
             return views.notes[note]?.isDeleted ?? false
                 || views.notes[note]?.content?.stamp != line.stamp
@@ -194,7 +197,8 @@ extension StoreHistory {
             return changes.keys.allSatisfy { views.settings[user]?[$0]?.stamp != line.stamp }
         case .course(let user, _): return views.courses[user]?.stamp != line.stamp
         case .lesson(let user, let course, let lesson, _):
-            return views.lessons[.init(user: user, course: course, lesson: lesson)]?.first != line.stamp
+            return views.lessons[.init(user: user, course: course, lesson: lesson)]?.first
+                != line.stamp
         case .review(let user, _, let review, _, _):
             return views.reviews[.init(user: user, review: review)]?.stamp != line.stamp
         }

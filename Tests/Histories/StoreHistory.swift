@@ -65,7 +65,8 @@ package struct StoreHistory: StateMachine {
     /// Draws what kind of life it is, and opens an empty store.
     package init(_ choices: inout Choices) async throws {
         let heavy: [Operation] = [
-            .append, .append, .append, .relaxed, .relaxed, .payload, .batch, .batch, .cities, .notes,
+            .append, .append, .append, .relaxed, .relaxed, .payload, .batch, .batch, .cities,
+            .notes,
             .notes, .preferences, .progress, .transaction, .resend, .sync, .sync, .compact, .reopen,
             .kill,
         ]
@@ -115,7 +116,8 @@ package struct StoreHistory: StateMachine {
                     user: choices.identifier(), city: choices.identifier(),
                     isSaved: !choices.bool()))
         case .notes: return .feature(noteCommand(&choices))
-        case .preferences: return .setPreferences(choices.identifier(), choices.settings(valid: true))
+        case .preferences:
+            return .setPreferences(choices.identifier(), choices.settings(valid: true))
         case .progress: return .feature(choices.progressFact())
         case .refusedCommand: return refusedCommand(&choices)
         case .flush: return .flush
@@ -171,7 +173,9 @@ extension ModelDraft: CustomStringConvertible {
         if let subject = draft.subject { text += " subject \(Text(subject))" }
         if let lane = draft.lane { text += " lane \(Text(lane))" }
         if let time = draft.time { text += " at \(time.milliseconds)" }
-        if case .json(let json) = draft.data { text += " \(Text(String(decoding: json, as: UTF8.self)))" }
+        if case .json(let json) = draft.data {
+            text += " \(Text(String(decoding: json, as: UTF8.self)))"
+        }
         if let refusal { text += " refused: \(refusal)" }
         return text
     }

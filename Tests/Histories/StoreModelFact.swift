@@ -23,7 +23,9 @@ package enum Fact: Hashable, Sendable {
     case other
 
     /// The settings that are flags, and the numbers.
-    static let flags = ["autoDownloadEnabled", "autoSync", "showStaleDataWarning", "wifiOnlyDownload"]
+    static let flags = [
+        "autoDownloadEnabled", "autoSync", "showStaleDataWarning", "wifiOnlyDownload",
+    ]
     static let numbers = ["maxStorageLimit", "pruneAfterDays"]
 
     package var type: String {
@@ -50,7 +52,8 @@ package enum Fact: Hashable, Sendable {
             return (note, lane(Text("note"), note))
         case .preferences(let user, _): return (user, lane(Text("preferences"), user))
         case .course(let user, _): return (user, lane(Text("course"), user))
-        case .lesson(let user, _, let lesson, _): return (lesson, lane(Text("lesson"), user, lesson))
+        case .lesson(let user, _, let lesson, _):
+            return (lesson, lane(Text("lesson"), user, lesson))
         case .review(let user, _, let review, _, _):
             return (review, lane(Text("review"), user, review))
         case .trip, .other: return nil
@@ -97,7 +100,8 @@ package enum Fact: Hashable, Sendable {
             return [
                 .text("userId", user), .raw("changes", "{" + list.joined(separator: ",") + "}"),
             ]
-        case .course(let user, let course): return [.text("userId", user), .text("courseId", course)]
+        case .course(let user, let course):
+            return [.text("userId", user), .text("courseId", course)]
         case .lesson(let user, let course, let lesson, let score):
             return [
                 .text("userId", user), .text("courseId", course), .text("lessonId", lesson),
@@ -135,9 +139,12 @@ package enum Fact: Hashable, Sendable {
                     let found = (object[name] as? String).map(Text.init)
                     return found == text || found.map { Text("\u{FEFF}" + $0.string) } == text
                 case .raw(let name, let json):
-                    let expected = try JSONSerialization.jsonObject(
-                        with: Data("[\(json)]".utf8)) as? [Any]
-                    guard let value = object[name], let first = expected?.first else { return false }
+                    let expected =
+                        try JSONSerialization.jsonObject(
+                            with: Data("[\(json)]".utf8)) as? [Any]
+                    guard let value = object[name], let first = expected?.first else {
+                        return false
+                    }
                     return NSArray(object: value).isEqual(NSArray(object: first))
                 }
             }

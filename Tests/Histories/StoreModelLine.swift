@@ -81,7 +81,8 @@ package struct ModelLine: Sendable {
         case .json(let json):
             // Line breaks between tokens go; in strings there are none.
             bytes += Array(",\"data\":".utf8)
-            bytes += json.contains(10) || json.contains(13) ? json.filter { $0 != 10 && $0 != 13 } : json
+            bytes +=
+                json.contains(10) || json.contains(13) ? json.filter { $0 != 10 && $0 != 13 } : json
         case .base64(let json): bytes += Array(",\"data_base64\":".utf8) + json
         }
         return bytes + Array("}".utf8)

@@ -50,7 +50,8 @@ enum Spelling {
 
     /// Every UTF-16 unit as an escape.
     static func escaped(_ text: Text) -> String {
-        "\"" + text.string.utf16.map { "\\u" + hex(UInt32($0), 4, uppercase: $0 % 2 == 0) }
+        "\""
+            + text.string.utf16.map { "\\u" + hex(UInt32($0), 4, uppercase: $0 % 2 == 0) }
             .joined() + "\""
     }
 
@@ -87,7 +88,8 @@ extension Choices {
 
     /// Text that does not compress.
     private mutating func noise(_ count: Int) -> Text {
-        let alphabet = Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_".utf8)
+        let alphabet = Array(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_".utf8)
         let bytes = bytes(count: count).map { alphabet[Int($0 & 63)] }
         return Text(String(decoding: bytes, as: UTF8.self))
     }
