@@ -100,6 +100,10 @@ let package = Package(
 
         // The tests, one target a layer, and what they share.
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: strict),
+        // Lives of stores at random against their model: for tests and for soaks.
+        .target(
+            name: "Histories", dependencies: ["Daybook", "DaybookTestKit"], path: "Tests/Histories",
+            swiftSettings: strict),
         .testTarget(
             name: "LogFormatTests",
             dependencies: ["LogFormat", "DaybookTestKit", "TestSupport"],
@@ -123,7 +127,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "DaybookTests",
-            dependencies: ["Daybook", "DaybookTestKit", "TestSupport"],
+            dependencies: ["Daybook", "DaybookTestKit", "Histories", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",

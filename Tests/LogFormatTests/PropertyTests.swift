@@ -39,13 +39,16 @@ import Testing
             choices.note("first \(first)")
             if choices.bool(oneIn: 5) { throw Broken() }
         }
-        var seeded = Choices(seed: failure.seed)
+        let seed = try #require(failure.seed)
+        var seeded = Choices(seed: seed)
         _ = seeded.int(in: 0...9)
         let fails = seeded.bool(oneIn: 5)
         #expect(fails)
         #expect(failure.notes == ["first 0"])
-        #expect(failure.description.contains("DAYBOOK_SEED=0x\(String(failure.seed, radix: 16))"))
-        #expect(failure.description.contains("--filter LogFormatTests.PropertyTests"))
+        #expect(
+            failure.reproduction == "DAYBOOK_SEED=0x\(String(seed, radix: 16)) swift test "
+                + #"--filter '^LogFormatTests\..*/PropertyTests\.swift:'"#)
+        #expect(failure.description.contains(failure.reproduction))
     }
 
     @Test func `an asynchronous property shrinks alike`() async throws {

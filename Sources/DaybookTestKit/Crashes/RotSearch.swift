@@ -168,7 +168,7 @@ public struct RotSearch: Sendable {
         let log: Log
         var found: [UInt64: [UInt8]] = [:]
         do {
-            log = try Log(at: Workload.directory, environment: LogEnvironment(fileSystem: files))
+            log = try Log(at: Workload.directory, environment: Workload.environment(files))
             try LogReader(Workload.directory, fileSystem: files).forEachLine { prefix, line in
                 found[prefix.position.rawValue] = line.array
                 return true

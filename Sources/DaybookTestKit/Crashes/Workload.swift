@@ -100,7 +100,7 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
 
     /// What a log of this kind takes from outside. The clock steps back now and then; numbers are
     /// the same in every run.
-    static func environment(_ files: SimulatedFileSystem) -> LogEnvironment {
+    static func environment(_ files: any FileSystem) -> LogEnvironment {
         let random = Mutex(SeededRandom(seed: 0xDA1))
         let ticks = Mutex(0 as Int64)
         return LogEnvironment(

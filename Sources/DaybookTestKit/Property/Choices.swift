@@ -11,8 +11,18 @@ public struct Choices: Sendable {
     /// How often what happened; see `count(_:by:)`.
     public private(set) var counts: [String: Int] = [:]
 
+    /// Which choices were drawn as one thing, the inner ones first; see `group(_:)`.
+    private(set) var groups: [Group] = []
+
+    /// Choices drawn as one thing, how deep within others.
+    struct Group {
+        var range: Range<Int>
+        var depth: Int
+    }
+
     private var random: SeededRandom
     private let replay: [UInt64]?
+    private var depth = 0
 
     /// Draws at random.
     public init(seed: UInt64) {
@@ -29,12 +39,29 @@ public struct Choices: Sendable {
     /// A number below `bound`, which must not be 0.
     public mutating func next(below bound: UInt64) -> UInt64 {
         precondition(bound > 0)
-        let choice: UInt64
-        if let replay {
-            choice = recorded.count < replay.count ? min(replay[recorded.count], bound - 1) : 0
-        } else {
-            choice = random.next(upperBound: bound)
+        let choice = replayed(below: bound) ?? random.next(upperBound: bound)
+        recorded.append(choice)
+        return choice
+    }
+
+    /// What the replayed row says here; nil where choices are drawn at random.
+    private func replayed(below bound: UInt64) -> UInt64? {
+        guard let replay else { return nil }
+        return recorded.count < replay.count ? min(replay[recorded.count], bound - 1) : 0
+    }
+
+    /// One of ascending numbers below `bound`. Recorded is the number and not which one of those it
+    /// is, so the same choice means the same when a simpler run allows for more of them.
+    mutating func next(
+        below bound: UInt64, among allowed: some RandomAccessCollection<UInt64>
+    ) -> UInt64 {
+        precondition(!allowed.isEmpty)
+        func pick(_ index: Int) -> UInt64 {
+            allowed[allowed.index(allowed.startIndex, offsetBy: index)]
         }
+        let choice =
+            replayed(below: bound).map { wish in allowed.first { $0 >= wish } ?? pick(0) }
+            ?? pick(Int(random.next(upperBound: UInt64(allowed.count))))
         recorded.append(choice)
         return choice
     }
@@ -58,18 +85,46 @@ public struct Choices: Sendable {
         all[all.index(all.startIndex, offsetBy: int(in: 0...all.count - 1))]
     }
 
+    /// Draws what belongs together: shrinking leaves it out as a whole.
+    public mutating func group<T>(_ body: (inout Choices) throws -> T) rethrows -> T {
+        let start = beginGroup()
+        defer { endGroup(start) }
+        return try body(&self)
+    }
+
+    mutating func beginGroup() -> Int {
+        depth += 1
+        return recorded.count
+    }
+
+    mutating func endGroup(_ start: Int) {
+        depth -= 1
+        groups.append(Group(range: start..<recorded.count, depth: depth))
+    }
+
     /// An array whose elements shrink away one by one, then each by itself.
     public mutating func array<T>(
         _ count: ClosedRange<Int>, of element: (inout Choices) throws -> T
     ) rethrows -> [T] {
         var result: [T] = []
-        // One choice before each element says whether it is there: deleting both drops it.
-        let mean = UInt64(max(1, (count.upperBound - count.lowerBound + 1) / 2))
         while result.count < count.upperBound {
-            if result.count >= count.lowerBound, next(below: mean + 1) == 0 { break }
+            let start = beginGroup()
+            defer { endGroup(start) }
+            guard another(count, after: result.count) else { break }
             result.append(try element(&self))
         }
         return result
+    }
+
+    /// Whether one more of a number of things is to come. One choice before each says whether it is
+    /// there, also where it must be: so any of them can be left out with its choice.
+    mutating func another(_ count: ClosedRange<Int>, after done: Int) -> Bool {
+        guard done < count.upperBound else { return false }
+        let mean = UInt64(max(1, (count.upperBound - count.lowerBound + 1) / 2))
+        guard done >= count.lowerBound else {
+            return next(below: mean + 1, among: 1...mean) != 0
+        }
+        return next(below: mean + 1) != 0
     }
 
     /// Bytes from one choice: their number is chosen by the caller, their content by a seed, so that

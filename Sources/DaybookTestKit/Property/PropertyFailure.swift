@@ -5,9 +5,9 @@
 public struct PropertyFailure: Error, CustomStringConvertible {
     /// The property.
     public let name: String
-    /// The seed of the failing run.
-    public let seed: UInt64
-    /// Which run failed, from 1.
+    /// The seed of the failing run; nil for a known row of choices that fails again.
+    public let seed: UInt64?
+    /// Which run failed, from 1; 0 for a known row of choices.
     public let run: Int
     /// The choices of the shrunk counterexample; `Choices(replaying:)` takes them.
     public let choices: [UInt64]
@@ -22,12 +22,12 @@ public struct PropertyFailure: Error, CustomStringConvertible {
 
     /// All of it, in several lines.
     public var description: String {
-        var shown = choices.prefix(64).map(String.init).joined(separator: ", ")
-        if choices.count > 64 { shown += ", … (\(choices.count) in all)" }
-        var lines = ["\(name): does not hold (run \(run), shrunk in \(shrinkingRuns) runs)"]
+        let first = seed == nil ? "a known failure" : "run \(run)"
+        var lines = ["\(name): does not hold (\(first), shrunk in \(shrinkingRuns) runs)"]
         lines.append("  cause: \(cause)")
         lines += notes.map { "  note: \($0)" }
-        lines.append("  choices: [\(shown)]")
+        // All of them, however many: they can be put among the regressions.
+        lines.append("  choices: \(choices)")
         lines.append("  again: \(reproduction)")
         return lines.joined(separator: "\n")
     }

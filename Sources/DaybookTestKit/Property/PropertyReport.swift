@@ -12,6 +12,11 @@ public struct PropertyReport: Sendable, Equatable {
         runs += 1
         counts.merge(choices.counts, uniquingKeysWith: +)
     }
+
+    func requireCoverage(of labels: [String], _ name: String) throws {
+        let missing = labels.filter { counts[$0] == nil }
+        if !missing.isEmpty { throw CoverageFailure(name: name, missing: missing, report: self) }
+    }
 }
 
 /// All runs went well, but what they were to try never happened.

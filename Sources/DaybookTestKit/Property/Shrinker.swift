@@ -1,6 +1,6 @@
-// Makes a counterexample simpler: delete runs of choices, zero them, then search each for a smaller
-// value. A state machine that says what to try next, so that synchronous and asynchronous properties
-// share it. Driven by Property.
+// Makes a counterexample simpler, pass by pass, until a whole round of passes changes nothing. A state
+// machine that says what to try next, so that synchronous and asynchronous properties share it. What
+// a pass tries is in ShrinkPass. Driven by Property.
 
 /// Which row of choices to try next, given how the last one came out.
 struct Shrinker {
@@ -8,82 +8,74 @@ struct Shrinker {
     /// Rows tried so far.
     private(set) var runs = 0
 
-    private enum Pass {
-        case delete(size: Int, at: Int)
-        case zero(size: Int, at: Int)
-        /// Known to fail: the present value; known to pass: everything below `low`.
-        case search(at: Int, low: UInt64)
-    }
-    private var pass: Pass
-    private var improved = false
     private let runsMax: Int
+    private var tried: Set<[UInt64]> = []
+    private var pass = 0
+    /// Which of the pass's edits is next.
+    private var place = 0
+    /// Where a pass searches: below this, the number at the place is known to pass.
+    private var low: UInt64 = 0
+    private var hasImproved = false
 
     init(_ first: Counterexample, runsMax: Int) {
         best = first
         self.runsMax = runsMax
-        pass = .delete(size: 16, at: first.choices.count)
     }
 
     /// The next row to try, or nil when nothing gets simpler any more.
     mutating func candidate() -> [UInt64]? {
-        guard runs < runsMax else { return nil }
-        while true {
-            var row = best.choices
-            switch pass {
-            case .delete(let size, let at):
-                if at >= size, size <= row.count {
-                    let end = min(at, row.count)
-                    row.removeSubrange(end - size..<end)
-                    return row
-                }
-                pass =
-                    size > 1
-                    ? .delete(size: size / 2, at: row.count) : .zero(size: 8, at: row.count)
-            case .zero(let size, let at):
-                let end = min(at, row.count)
-                if end >= size {
-                    if row[end - size..<end].contains(where: { $0 != 0 }) {
-                        for index in end - size..<end { row[index] = 0 }
-                        return row
-                    }
-                    pass = .zero(size: size, at: end - 1)
-                } else {
-                    pass =
-                        size > 1 ? .zero(size: size / 2, at: row.count) : .search(at: 0, low: 0)
-                }
-            case .search(let at, let low):
-                if at < row.count {
-                    if low < row[at] {
-                        row[at] = low + (row[at] - low) / 2
-                        return row
-                    }
-                    pass = .search(at: at + 1, low: 0)
-                } else {
-                    guard improved else { return nil }
-                    improved = false
-                    pass = .delete(size: 16, at: row.count)
-                }
+        while runs < runsMax {
+            let pass = ShrinkPass.all[pass]
+            guard place < pass.places(in: best) else {
+                guard nextPass() else { return nil }
+                continue
             }
+            guard let row = pass.edit(best, at: place, low: low) else {
+                nextPlace()
+                continue
+            }
+            if row.isSimpler(than: best.choices), tried.insert(row).inserted { return row }
+            goOn(isBetter: false)
         }
+        return nil
     }
 
     /// Takes in how the candidate came out: how it failed, or nil if it did not.
     mutating func report(_ failure: Counterexample?) {
         runs += 1
         let better = failure.flatMap { $0.isSimpler(than: best) ? $0 : nil }
-        let before = best.choices
+        let top = searched
         if let better {
             best = better
-            improved = true
+            hasImproved = true
         }
-        switch pass {
-        case .delete(let size, let at):
-            pass = .delete(size: size, at: better == nil ? at - 1 : min(at, best.choices.count))
-        case .zero(let size, let at):
-            pass = .zero(size: size, at: min(at, before.count) - 1)
-        case .search(let at, let low):
-            let tried = low + (before[at] - low) / 2
-            pass = .search(at: at, low: better == nil ? tried + 1 : low)
+        goOn(isBetter: better != nil, top)
+    }
+
+    /// The number that a search makes smaller.
+    private var searched: UInt64? { ShrinkPass.all[pass].searched(in: best, at: place) }
+
+    private mutating func goOn(isBetter: Bool, _ top: UInt64? = nil) {
+        guard let top = top ?? searched else {
+            // After a success the same place holds something else.
+            if !isBetter { nextPlace() }
+            return
         }
+        if !isBetter { low += (top - low) / 2 + 1 }
+    }
+
+    private mutating func nextPlace() {
+        place += 1
+        low = 0
+    }
+
+    /// False at the end of a round without success.
+    private mutating func nextPass() -> Bool {
+        (place, low) = (0, 0)
+        pass += 1
+        guard pass == ShrinkPass.all.count else { return true }
+        pass = 0
+        defer { hasImproved = false }
+        return hasImproved
     }
 }

@@ -99,3 +99,70 @@ final class PickyServer: Transport {
     try await store.close()
 }
 // Testing-5 ends
+
+// Testing-6 begins
+struct CityHistory: StateMachine {
+    enum Operation { case save, unsave, restart }
+    enum Command { case save(String), unsave(String), restart }
+
+    let environment = LogEnvironment(fileSystem: InMemoryFileSystem())
+    let swarm: Swarm<Operation>
+    var store: OfflineStore
+    var saved: Set<String> = []
+
+    init(_ choices: inout Choices) async throws {
+        // Each run does without some of the operations.
+        swarm = Swarm([.save, .save, .unsave, .restart], &choices)
+        store = try await OfflineStore.open(at: URL(filePath: "/log"), environment: environment)
+    }
+
+    func next(_ choices: inout Choices) -> Command {
+        let city = choices.element(of: ["lisbon", "porto", "oslo"])
+        return switch swarm.next(&choices) {
+        case .save: .save(city)
+        case .unsave: .unsave(city)
+        case .restart: .restart
+        }
+    }
+
+    func allows(_ command: Command) -> Bool {
+        if case .unsave(let city) = command { saved.contains(city) } else { true }
+    }
+
+    mutating func run(_ command: Command) async throws {
+        switch command {
+        case .save(let city):
+            try await store.cities.save(city, by: "user-456")
+            saved.insert(city)
+        case .unsave(let city):
+            try await store.cities.unsave(city, by: "user-456")
+            saved.remove(city)
+        case .restart:
+            try await store.close()
+            store = try await OfflineStore.open(at: URL(filePath: "/log"), environment: environment)
+        }
+    }
+
+    func check() async throws {
+        try #require(store.cities.saved(by: "user-456").current == saved.sorted())
+    }
+}
+
+@Test func citiesAreWhatWasSaved() async throws {
+    try await Property.check("cities are what was saved", runs: 20) { choices in
+        var history = try await CityHistory(&choices)
+        try await choices.run(&history, steps: 0...30)
+        choices.count("something is saved", by: history.saved.isEmpty ? 0 : 1)
+        try await history.store.close()
+    }
+}
+// Testing-6 ends
+
+// Testing-7 begins
+@Test func aListIsNeverLongerThanItsCities() throws {
+    try Property.check("no city twice", regressions: [[3, 1, 3, 1, 0]]) { choices in
+        let cities = choices.array(0...5) { $0.element(of: ["lisbon", "porto", "oslo"]) }
+        try #require(Set(cities).count <= cities.count)
+    }
+}
+// Testing-7 ends

@@ -1,0 +1,64 @@
+// Failures that are kept in a folder, and tried before anything else.
+
+import DaybookTestKit
+import Foundation
+import Testing
+
+@Suite struct CorpusTests {
+    private struct Broken: Error, CustomStringConvertible { let description = "broken\nin two" }
+
+    /// Hands out a folder that is not there yet, and removes it.
+    private func inFolder(_ body: (String) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "corpus-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder.path)
+    }
+
+    @Test func `what is kept comes back in order, once each, for its property only`() throws {
+        try inFolder { folder in
+            let corpus = Corpus(folder: folder, fileID: "A/B.swift", name: "it's \"so\"/..")
+            #expect(try corpus.rows() == [])
+            for row: [UInt64] in [[3, .max], [0], [3, .max], []] {
+                try corpus.keep(row, of: "it", cause: Broken())
+            }
+            #expect(try corpus.rows() == [[3, .max], [0]])
+            // Other in punctuation only.
+            let other = Corpus(folder: folder, fileID: "A/B.swift", name: "it's so")
+            #expect(try other.rows() == [])
+            let files = try FileManager.default.contentsOfDirectory(atPath: folder)
+            #expect(files.count == 1 && files[0].hasPrefix("a-b-it-s-so-"))
+        }
+    }
+
+    @Test func `a file that is no row of numbers is an error, and nothing is skipped`() throws {
+        try inFolder { folder in
+            let corpus = Corpus(folder: folder, fileID: "A/B.swift", name: "it")
+            try corpus.keep([7], of: "it", cause: Broken())
+            let file = try #require(FileManager.default.contentsOfDirectory(atPath: folder).first)
+            let path = URL(filePath: folder).appending(path: file)
+            let text = try String(contentsOf: path, encoding: .utf8)
+            #expect(text == "# it: broken in two\n7\n")
+            try Data((text + "8 x\n").utf8).write(to: path)
+            let error = #expect(throws: CorpusError.self) { try corpus.rows() }
+            #expect(error?.line == "8 x")
+        }
+    }
+
+    @Test func `what failed comes first, unless a seed asks for a single run`() throws {
+        try inFolder { folder in
+            try Corpus(folder: folder, fileID: "A/B.swift", name: "it")
+                .keep([7], of: "it", cause: Broken())
+            func starts(_ settings: [String: String]) throws -> [PropertyPlan.Start] {
+                Array(
+                    try PropertyPlan("it", 2, 1, [[1]], "A/B.swift") { settings[$0] }.starts)
+            }
+            let without = try starts([:])
+            #expect(without.count == 3 && without[0] == .regression([1]))
+            let with = try starts(["DAYBOOK_CORPUS": folder])
+            #expect(with == [.regression([1]), .kept([7])] + without.dropFirst())
+            let single = try starts(["DAYBOOK_CORPUS": folder, "DAYBOOK_SEED": "0x1f"])
+            #expect(single == [.seed(31, run: 1)])
+        }
+    }
+}
