@@ -82,6 +82,11 @@ let package = Package(
             path: "Tools/syncserver/HTTP",
             swiftSettings: strict),
         .target(
+            name: "StoreHistories",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/StoreHistories",
+            swiftSettings: strict),
+        .target(
             name: "SyncHistories",
             dependencies: [
                 "DaybookTestKit", "SyncServerStorage",
@@ -92,7 +97,7 @@ let package = Package(
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "DaybookTestKit", "SyncHistories",
+                "DaybookTestKit", "StoreHistories", "SyncHistories",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
@@ -100,10 +105,6 @@ let package = Package(
 
         // The tests, one target a layer, and what they share.
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: strict),
-        // Lives of stores at random against their model: for tests and for soaks.
-        .target(
-            name: "Histories", dependencies: ["Daybook", "DaybookTestKit"], path: "Tests/Histories",
-            swiftSettings: strict),
         .testTarget(
             name: "LogFormatTests",
             dependencies: ["LogFormat", "DaybookTestKit", "TestSupport"],
@@ -127,7 +128,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "DaybookTests",
-            dependencies: ["Daybook", "DaybookTestKit", "Histories", "TestSupport"],
+            dependencies: ["Daybook", "DaybookTestKit", "StoreHistories", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",

@@ -1,8 +1,8 @@
 // The whole public interface against a model of dictionaries and arrays: lives of a store at random,
-// compared after every step. The model and the histories are in Tests/Histories.
+// compared after every step. The model and the histories are in Tools/soaker/StoreHistories.
 
 import DaybookTestKit
-import Histories
+import StoreHistories
 import Testing
 
 @Suite struct ModelTests {

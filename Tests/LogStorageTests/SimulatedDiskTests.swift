@@ -219,7 +219,7 @@ private struct Care: CustomTestStringConvertible {
             if choices.bool() { try files.syncDirectory("/") }
             let point = try #require(files.crashPoints.last)
             var states: Set<[UInt8]?> = []
-            try point.forEachState { machine, _ in states.insert(try? Care.read(machine, "/a")) }
+            point.forEachState { machine, _ in states.insert(try? Care.read(machine, "/a")) }
             // Damage with one byte is one of the versions, zeros or garbage.
             let found = try? Care.read(point.afterPowerCut(&choices), "/a")
             let counts = choices.counts

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import DaybookTestKit
+import StoreHistories
 import SyncHistories
 
 /// Random workloads, every crash point of each, drawn states.
@@ -94,6 +95,27 @@ struct Rot: AsyncParsableCommand {
             var search = RotSearch()
             try search.explore(log, part: job.number, of: job.count)
             job.counts.add(search.counts)
+        }
+    }
+}
+
+/// The whole interface of a store against a model of it.
+struct Store: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Everything an app can do with a store, beside a model in dictionaries.")
+    @OptionGroup var options: SoakOptions
+
+    func run() async throws {
+        try await SoakRun(options, isTimed: true).run { job in
+            try await Property.check(
+                "histories of a store", runs: .max, seed: job.seed, while: { _ in !job.isOver }
+            ) { choices in
+                var history = try await StoreHistory(&choices)
+                try await choices.run(&history, steps: 0...60)
+                try await history.end()
+                job.counts.add(history.counts)
+                job.counts.add(["histories": 1])
+            }
         }
     }
 }
