@@ -6,6 +6,8 @@ import LogStorage
 
 /// Bit 0 of the mode mends checksums. Bits 1 and 2 say what the input begins with, as long as its
 /// first two bytes say: 0 nothing, 1 a segment before the last, 2 a checkpoint, 3 a rewrite journal.
+/// Bits 3 and 4 say how far it goes, for that is what takes time: 0 reads only, 1 recovers, 2 appends,
+/// 3 repairs as well.
 struct LogCheck {
     let mode: UInt8
 
@@ -18,12 +20,15 @@ struct LogCheck {
         try fill(files, input)
         let reading = read(files)
         try verify(files)
+        guard mode & 24 != 0 else { return }
         let log: Log
         do throws(LogError) {
             log = try open(files)
         } catch {
             switch error.code {
-            case .corrupt, .notALog: return try repair(files, after: error)
+            case .corrupt, .notALog:
+                if mode & 24 == 24 { try repair(files, after: error) }
+                return
             case .newerVersion, .unknownFeature: return
             default: throw BrokenProperty(description: "opening ends with \(error)")
             }
@@ -135,7 +140,7 @@ struct LogCheck {
             _ = try open(killed)
         } catch { throw BrokenProperty(description: "a recovered log does not open: \(error)") }
         try expect(killed.image == image, "a second recovery changes what the first one left")
-        guard log.next.rawValue < UInt64.max - 2 else { return }
+        guard mode & 16 != 0, log.next.rawValue < UInt64.max - 2 else { return }
         let line = Self.line(at: log.next)
         do {
             try log.append(line + [Self.newline])

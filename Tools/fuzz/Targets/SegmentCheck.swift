@@ -63,7 +63,8 @@ struct SegmentCheck {
                 scanner.plaintextBytes
                     <= (commit.isBig
                         ? FormatLimit.commitPlaintextBytesMax
-                        : FormatLimit.runningFramePlaintextBytesMax), "a frame holds too much")
+                        : FormatLimit.runningFramePlaintextBytesMax),
+                "a frame holds too much")
             frame = commit.frameOffset
             end = commit.end
         }
