@@ -7,7 +7,7 @@ import LogStorage
 /// Bit 0 of the mode mends checksums. Bits 1 and 2 say what the input begins with, as long as its
 /// first two bytes say: 0 nothing, 1 a segment before the last, 2 a checkpoint, 3 a rewrite journal.
 /// Bits 3 and 4 say how far it goes, for that is what takes time: 0 reads only, 1 recovers, 2 appends,
-/// 3 repairs as well.
+/// 3 repairs as well, but for a damaged header, which takes longest, only where bit 5 is set.
 struct LogCheck {
     let mode: UInt8
 
@@ -27,7 +27,8 @@ struct LogCheck {
         } catch {
             switch error.code {
             case .corrupt, .notALog:
-                if mode & 24 == 24 { try repair(files, after: error) }
+                let isSlow = error.offset == 0 && mode & 32 == 0
+                if mode & 24 == 24, !isSlow { try repair(files, after: error) }
                 return
             case .newerVersion, .unknownFeature: return
             default: throw BrokenProperty(description: "opening ends with \(error)")
