@@ -65,8 +65,11 @@ let package = Package(
             path: "Tools/logtool",
             swiftSettings: strict),
         .target(
+            name: "SyncServerBatch", dependencies: ["EventSourcing"],
+            path: "Tools/syncserver/Batch", swiftSettings: strict),
+        .target(
             name: "SyncServerStorage",
-            dependencies: ["EventSourcing", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["SyncServerBatch", .product(name: "GRDB", package: "GRDB.swift")],
             path: "Tools/syncserver/Storage",
             swiftSettings: strict),
         .executableTarget(
@@ -102,6 +105,9 @@ let package = Package(
             ],
             path: "Tools/soaker/Command",
             swiftSettings: strict),
+        .target(
+            name: "FuzzTargets", dependencies: ["Daybook", "SyncServerBatch"],
+            path: "Tools/fuzz/Targets", swiftSettings: strict),
 
         // The tests, one target a layer, and what they share.
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: strict),
@@ -146,5 +152,22 @@ let package = Package(
             dependencies: ["Daybook", "DaybookTestKit", "TestSupport", "logtool", "syncserver"],
             exclude: ["Golden"],
             swiftSettings: strict),
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: ["FuzzTargets", "TestSupport"],
+            exclude: ["Inputs"],
+            swiftSettings: strict),
     ]
 )
+
+// The fuzzer itself needs a build in which everything is instrumented: Tools/fuzz/run sets this.
+if Context.environment["DAYBOOK_FUZZ"] != nil {
+    package.targets += [
+        .systemLibrary(name: "CLibFuzzer", path: "Tools/fuzz/CLibFuzzer"),
+        .executableTarget(
+            name: "fuzzer", dependencies: ["CLibFuzzer", "FuzzTargets"],
+            path: "Tools/fuzz/Fuzzer", swiftSettings: strict,
+            // GNU gold cannot link libFuzzer here.
+            linkerSettings: [.unsafeFlags(["-use-ld=lld"], .when(platforms: [.linux]))]),
+    ]
+}

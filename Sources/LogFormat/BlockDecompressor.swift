@@ -7,8 +7,7 @@ import CLZ4
 /// The plaintext of one frame as far as its blocks have been read.
 package struct BlockDecompressor: Sendable {
     /// The plaintext, then room. Only the first `plaintextBytes` count.
-    package private(set) var storage = [UInt8](
-        repeating: 0, count: FormatLimit.runningFramePlaintextBytesMax)
+    package private(set) var storage: [UInt8] = []
 
     /// Plaintext bytes of the frame so far.
     package private(set) var plaintextBytes = 0

@@ -278,9 +278,10 @@ package struct LogRepair {
             }
             try rewriter.endLines()
             // They are given by their distance from the first position.
-            for bytes in writing.keepsBase ? try salvage.removedIDs(of: source) : [] {
-                try rewriter.append(removedIDs: bytes)
-            }
+            let lists =
+                writing.keepsBase
+                ? try salvage.removedIDs(of: source, in: writing.positions) : []
+            for bytes in lists { try rewriter.append(removedIDs: bytes) }
         } else {
             try rewriter.endLines()
         }

@@ -51,9 +51,9 @@ package struct SegmentContents: Sendable {
         lines = (lines?.lowerBound ?? prefix.position)...prefix.position
         eventCount += 1
         plaintextBytes += line.byteCount + 1
-        if let time = LinePrefix.time(of: line) {
-            times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
-        }
+        // A footer has a place for times and none for their absence.
+        let time = LinePrefix.time(of: line) ?? 0
+        times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
     }
 
     /// The number of the frame that holds a position.

@@ -58,10 +58,14 @@ struct SegmentSalvage {
         self.init(isCompacted: false)
         let ending = try readEnding(file, from: base)
         try scan(file, until: ending, from: base)
-        // Without a footer only what compaction leaves behind says that there was one.
-        guard footer == nil, hasHolesInBlock || !removedIDs.isEmpty else { return }
-        let closedAt = closedAt
+        // Without a footer, or with one that does not end the file, only what the scan met says that
+        // the segment was compacted.
+        guard !isCompacted,
+            footer?.isCompacted ?? (hasHolesInBlock || !removedIDs.isEmpty)
+        else { return }
+        let (footer, closedAt) = (footer, closedAt)
         self = SegmentSalvage(isCompacted: true)
+        self.footer = footer
         self.closedAt = closedAt
         try scan(file, until: ending, from: base)
     }
@@ -122,10 +126,17 @@ struct SegmentSalvage {
         }
     }
 
-    /// The bytes of the lists of removed ids.
-    func removedIDs(of file: any File) throws(LogError) -> [[UInt8]] {
+    /// The bytes of the lists of removed ids, but for those that name other positions than these: no
+    /// segment that answers for them could be read with such a list.
+    func removedIDs(
+        of file: any File, in positions: ClosedRange<Position>
+    ) throws(LogError) -> [[UInt8]] {
         var lists: [[UInt8]] = []
         for found in removedIDs {
+            do throws(LogError) {
+                _ = try RemovedIDsInFile.read(
+                    file, path: "", at: found.offset, until: found.end, of: positions)
+            } catch let error where error.code == .corrupt { continue }
             lists.append(
                 try storage { () throws(FileError) in
                     try file.read(at: found.offset, count: found.end - found.offset)

@@ -134,8 +134,8 @@ private final class Exchanges: NSObject, URLSessionDataDelegate {
 }
 
 /// Dates of HTTP headers (RFC 9110, section 5.6.7, the preferred form).
-enum HTTPDate {
-    static func parse(_ text: String) -> Int64? {
+package enum HTTPDate {
+    package static func parse(_ text: String) -> Int64? {
         // Sun, 06 Nov 1994 08:49:37 GMT
         let parts = text.split(separator: " ")
         let months = [
@@ -151,7 +151,7 @@ enum HTTPDate {
     }
 
     /// `Retry-After`: seconds, or a date.
-    static func retryAfterSeconds(_ text: String) -> Double? {
+    package static func retryAfterSeconds(_ text: String) -> Double? {
         if let seconds = Double(text), seconds.isFinite, seconds >= 0 { return seconds }
         guard let date = parse(text) else { return nil }
         return max(0, Double(date) / 1_000 - Date().timeIntervalSince1970)

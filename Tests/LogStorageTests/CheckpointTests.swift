@@ -231,4 +231,14 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         try log.close()
         try check(try test.open(), test.lines)
     }
+
+    @Test func `a folder that was put back while a log was suspended is not gone on with`() throws {
+        let (test, log) = try Self.sample()
+        let segment = try #require(TestLog.segments(test.files).last)
+        let earlier = test.files.snapshot()
+        try log.append(TestLog.line(log.next.rawValue) + [0x0A])
+        try log.suspend()
+        test.files[segment] = earlier[segment]
+        #expect { try log.resume() } throws: { ($0 as? LogError)?.code == .corrupt }
+    }
 }

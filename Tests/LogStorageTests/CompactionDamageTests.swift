@@ -147,6 +147,11 @@ import Testing
         let files = test.files.snapshot()
         files[path]?.insert(contentsOf: list, at: 512)
         #expect(throws: LogError.self) { try TestLog.read(files) }
+        let behind = test.files.snapshot()
+        let bytes = try #require(behind[path])
+        let length = SegmentFooter.length(atEnd: bytes.span.bytes)
+        behind[path]?.insert(contentsOf: list, at: bytes.count - (try #require(length)))
+        #expect(throws: LogError.self) { try TestLog.read(behind) }
 
         let model = try make(isOpen: false)
         let compacted = try memory(model)

@@ -149,6 +149,36 @@ import Testing
         #expect(opened.recovery.tornTail != nil)
     }
 
+    @Test(.verifies("REC-3"))
+    func `a big commit whose end mark is no end mark is torn, or damaged if more follows`() throws {
+        let test = try killed([[0], [70_000]])
+        let mark = try lastCommit(test.files).end - FrameHeader.endMarkBytes
+        let torn = test.files.snapshot()
+        torn.flip(bit: mark * 8, of: Self.segment)
+        let opened = try Log(at: TestLog.path, environment: TestLog.environment(torn))
+        #expect(opened.recovery.tornTail != nil && opened.next == Position(2))
+        let followed = try killed([[0], [70_000], [1], [1]])
+        followed.files.flip(bit: mark * 8, of: Self.segment)
+        #expect { try followed.open() } throws: { ($0 as? LogError)?.code == .corrupt }
+    }
+
+    @Test(.verifies("REC-3"), arguments: [1, 2])
+    func `a log without one of its middle segments is not opened`(missing: Int) throws {
+        var test = TestLog()
+        let log = try test.open()
+        for _ in 0..<3 {
+            try test.append(to: log, paddings: [0, 0])
+            try log.roll()
+        }
+        try test.append(to: log, paddings: [0])
+        let files = test.files.snapshot()
+        // Before another sealed one, and before the live one.
+        files[TestLog.segments(files)[missing]] = nil
+        #expect {
+            try TestLog(files: files).open()
+        } throws: { ($0 as? LogError)?.code == .corrupt }
+    }
+
     // MARK: Disk full and failures
 
     @Test(.verifies("REC-8", "SEG-4"))

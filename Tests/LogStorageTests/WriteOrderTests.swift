@@ -107,6 +107,26 @@ import Testing
             ])
     }
 
+    @Test(.verifies("SEG-4"))
+    func `room for the trailer is left however little a commit leaves`() throws {
+        var random = SeededRandom(seed: 9)
+        let digits = (0..<61_000).map { _ in UInt8.random(in: 0x20...0x7E, using: &random) }
+        let first = TestLog.line(1, padding: 5_000) + [0x0A]
+        // The second commit is stored as it is, and ends a few bytes before the room does.
+        for left in 0...24 {
+            let files = InMemoryFileSystem()
+            let log = try TestLog(files: files).open()
+            try log.append(first)
+            let bytes = try #require(files[Self.segment])
+            let end = try #require(bytes.lastIndex { $0 != 0 }) - SkippableFrame.prefixBytes
+            let line = TestLog.line(2)
+            let count = bytes.count - left - end - line.count - BlockHeader.overheadBytes - 10
+            try log.append(line + digits.prefix(count) + [0x0A])
+            try log.close()
+            #expect(try TestLog.read(files).count == 2)
+        }
+    }
+
     @Test(.verifies("REC-4", "REC-9"))
     func `the last commit is written again with a copy that is durable before and gone after`()
         throws

@@ -1,0 +1,30 @@
+// Inputs that once broke something, and those that fuzzing begins with, through the functions that
+// the fuzzer calls. Spec/fuzzing.md.
+
+import Foundation
+import FuzzTargets
+import Testing
+
+@Suite struct FuzzInputTests {
+    private static let project = URL(filePath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    @Test(arguments: FuzzTarget.allCases)
+    func `what fuzzing begins with breaks nothing`(target: FuzzTarget) throws {
+        let seeds = try FuzzSeeds(project: Self.project.path).inputs(of: target)
+        #expect(seeds.count >= 5)
+        for (number, seed) in seeds.enumerated() {
+            #expect(throws: Never.self, "seed \(number)") { try target.check(seed) }
+        }
+    }
+
+    @Test(arguments: FuzzTarget.allCases)
+    func `inputs that once broke something break nothing any more`(target: FuzzTarget) throws {
+        let folder = Self.project.appending(path: "Tests/FuzzTests/Inputs/\(target.rawValue)")
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for name in names.sorted() {
+            let input = Array(try Data(contentsOf: folder.appending(path: name)))
+            #expect(throws: Never.self, "\(name)") { try target.check(input) }
+        }
+    }
+}

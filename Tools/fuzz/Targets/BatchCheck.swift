@@ -1,0 +1,50 @@
+// A batch as a client posts it, up to the point where a database takes over. Spec/sync-protocol.md.
+
+import EventSourcing
+import LogFormat
+import OfflineModel
+import SyncServerBatch
+
+struct BatchCheck {
+    private static let now = Timestamp(milliseconds: 1_800_000_000_000)
+
+    func check(_ bytes: [UInt8]) throws {
+        guard
+            let events = try? BatchReader.read(
+                bytes.span.bytes, catalogue: OfflineModel.catalogue, now: Self.now)
+        else { return }
+        try expect(events.count <= BatchReader.eventsMax, "a batch has too many events")
+        for event in events {
+            guard let content = event.content else {
+                try expect(event.fault != nil, "an event that cannot be read breaks no rule")
+                continue
+            }
+            try check(event, content)
+        }
+    }
+
+    /// What is stored is a line of its own that says the same.
+    private func check(_ event: ReceivedEvent, _ content: ReceivedEvent.Content) throws {
+        let line = content.line.span.bytes
+        try expect(
+            !content.line.contains(0x0A) && !content.line.contains(0x0D),
+            "a stored line has a line break")
+        let prefix: LinePrefix
+        let again: DecodedLine
+        do {
+            prefix = try LinePrefix(line)
+            again = try LineDecoder.decode(line)
+        } catch { throw BrokenProperty(description: "a stored line is refused: \(error)") }
+        try expect(
+            prefix.isOwn && prefix.id == event.id.integer && prefix.source == content.source.integer
+                && prefix.sequence == UInt64(content.sequence), "a stored line has another prefix")
+        try expect(again.draft.lane == event.lane, "a stored line is in another lane")
+        try expect(
+            again.draft.time == content.stamp.time
+                && LinePrefix.time(of: line) == content.stamp.time.milliseconds,
+            "a stored line has another time")
+        try expect(
+            again.draft.data == content.draft.data && again.draft.type == content.draft.type
+                && again.draft.subject == content.draft.subject, "a stored line says another thing")
+    }
+}

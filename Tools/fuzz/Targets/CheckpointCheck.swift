@@ -1,0 +1,91 @@
+// Checkpoints: as bytes of a file, or as what is inside one. Spec/checkpoint.md.
+
+import LogFormat
+import LogStorage
+
+/// Bit 0 of the mode mends checksums; bit 1 takes the input for a checkpoint's content and packs it.
+struct CheckpointCheck {
+    let mode: UInt8
+
+    func check(_ input: [UInt8]) throws {
+        var bytes = mode & 2 != 0 ? Self.packed(input) : input
+        if mode & 1 != 0 { Self.mend(&bytes) }
+        _ = Checkpoint.age(bytes.span.bytes)
+        guard let checkpoint = try? Checkpoint(bytes.span.bytes) else { return }
+        let age = Checkpoint.age(bytes.span.bytes)
+        try expect(
+            age?.0 == checkpoint.position && age?.1 == checkpoint.createdAt,
+            "a checkpoint's header says something else than the checkpoint")
+        let encoded: [UInt8]
+        let again: Checkpoint
+        do throws(FormatError) {
+            encoded = try checkpoint.encoded()
+            again = try Checkpoint(encoded.span.bytes)
+        } catch { throw BrokenProperty(description: "a written checkpoint is refused: \(error)") }
+        try expect(again == checkpoint, "a checkpoint is another after it was written")
+        guard let live = checkpoint.live, let contents = try? SegmentContents(resuming: live) else {
+            return
+        }
+        _ = contents.olderFrames(id: 77)
+        let footer = contents.footer(seed: 5, digest: 0)
+        let footerBytes = footer.encoded()
+        let footerAgain = try? SegmentFooter(footerBytes.span.bytes)
+        try expect(footerAgain?.lines == live.footer.lines, "a live segment has other lines")
+    }
+
+    /// A whole checkpoint with this content, which begins with the checkpoint's position.
+    private static func packed(_ input: [UInt8]) -> [UInt8] {
+        var body = input
+        mendContent(&body)
+        var bytes = Array("DAYBOOKC".utf8)
+        bytes.append(littleEndian: FormatLimit.version)
+        bytes += [UInt8](repeating: 0, count: 6 + 16)
+        bytes.append(littleEndian: UInt64(1_000))
+        bytes += [UInt8](repeating: 0, count: 16 + 8)
+        bytes.append(littleEndian: UInt64(body.count))
+        if !body.isEmpty {
+            BigCommit.append(body.span.bytes, to: &bytes)
+            bytes.append(littleEndian: UInt32(0))
+        }
+        bytes.append(littleEndian: Mending.digest(bytes, 0..<bytes.count))
+        return bytes
+    }
+
+    /// Mends the checksums of a file's blocks and its digest.
+    static func mend(_ bytes: inout [UInt8]) {
+        guard bytes.count >= Checkpoint.headerBytes + 8 else { return }
+        let end = bytes.count - 8
+        Mending.frames(&bytes, from: Checkpoint.headerBytes)
+        Mending.set(Mending.digest(bytes, 0..<end), at: end, of: &bytes)
+    }
+
+    /// Mends the footer in a checkpoint's content, and the hashes of its states.
+    private static func mendContent(_ body: inout [UInt8]) {
+        guard body.count >= 5 else { return }
+        var offset = 4 + 16 * Int(body.span.bytes.integer(at: 0, as: UInt32.self) & 0xFFFF)
+        guard offset < body.count else { return }
+        let hasLive = body[offset] != 0
+        offset += 1
+        if hasLive {
+            guard offset + 20 <= body.count else { return }
+            let length = Int(body.span.bytes.integer(at: offset + 16, as: UInt32.self))
+            offset += 20
+            guard length >= 104, offset + length <= body.count else { return }
+            let end = offset + length - 4
+            Mending.set(Mending.hash(body, offset..<end), at: end, of: &body)
+            offset += length
+        }
+        guard offset + 4 <= body.count else { return }
+        offset += 4
+        while offset + 2 <= body.count {
+            offset += 2 + Int(body.span.bytes.integer(at: offset, as: UInt16.self)) + 20
+            guard offset + 16 <= body.count else { return }
+            let length = Int(body.span.bytes.integer(at: offset, as: UInt32.self))
+            let start = offset + 16
+            guard start + length <= body.count else { return }
+            Mending.set(
+                Mending.digest(body, start..<start + length), at: offset + 8, of: &body)
+            offset = start + length
+        }
+    }
+}

@@ -1,0 +1,23 @@
+// States of views out of a checkpoint: what is read encodes to the same bytes. Spec/views.md, VIEW-10.
+
+import EventSourcing
+import OfflineModel
+import Replay
+
+/// The mode is the number of a view.
+struct StateCheck {
+    let mode: UInt8
+
+    static let views: [any Projection.Type] = [Outbox.self] + OfflineModel.views
+
+    func check(_ bytes: [UInt8]) throws {
+        let type = Self.views[Int(mode) % Self.views.count]
+        try checkState(of: type, bytes)
+    }
+
+    private func checkState<View: Projection>(of type: View.Type, _ bytes: [UInt8]) throws {
+        guard let view = try? View(encodedState: bytes) else { return }
+        let encoded = try view.encodedState()
+        try expect(encoded == bytes, "a state of \(View.name) is another after it was written")
+    }
+}

@@ -1,0 +1,139 @@
+// A server's answer through everything that trusts it: headers, verdicts, the replay state, the record
+// in the log. Spec/replay.md and Spec/sync-records.md.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import OfflineModel
+import Replay
+
+/// The low four bits of the mode are the answer's status. Bit 4 takes the input for a record, bit 5
+/// for a header's text.
+struct VerdictCheck {
+    let mode: UInt8
+
+    private static let statuses = [
+        200, 200, 200, 200, 400, 401, 413, 422, 429, 503, 500, 302, 404, 0,
+    ]
+    private static let incarnation = UUID(integer: 7)
+
+    func check(_ bytes: [UInt8]) throws {
+        if mode & 16 != 0 { return try check(record: bytes) }
+        if mode & 32 != 0 { return try check(header: bytes) }
+        var state = ReplayState()
+        var waiting: [UUID: OutboxEntry] = [:]
+        for entry in Self.outbox.entries() {
+            state.add(entry)
+            waiting[entry.id] = entry
+        }
+        let verdicts = Verdict.parse(bytes)
+        let status = Self.statuses[Int(mode & 15) % Self.statuses.count]
+        let reply = TransportReply(status: status, body: bytes, retryAfterSeconds: nil)
+        var now: Int64 = 1_000
+        for _ in 0..<4 {
+            switch state.next(now: now) {
+            case .send(let items):
+                try expect(!items.isEmpty, "a batch of nothing is sent")
+                let outcome = state.take(.reply(reply), now: now, random: 0.5)
+                try check(outcome, items, status == 200 ? verdicts ?? [] : [])
+                for position in outcome.settled.keys {
+                    waiting = waiting.filter { $0.value.position != position }
+                }
+                try expect(state.count == waiting.count, "an event is lost or stays behind")
+            case .wait(let time):
+                try expect(time > now, "it waits for a time that has come")
+                now = time
+            case .refreshToken: state.tokenChanged()
+            case .paused: state.resume()
+            case .idle: return
+            }
+        }
+    }
+
+    /// Nothing is settled that the server did not name, and no later event of a lane before an
+    /// earlier one.
+    private func check(
+        _ outcome: ReplayState.Outcome, _ items: [ReplayState.Item], _ verdicts: [Verdict]
+    ) throws {
+        let lanes = Dictionary(
+            uniqueKeysWithValues: Self.outbox.entries().map { ($0.position, $0.lane) })
+        var stopped: Set<String> = []
+        for item in items {
+            let lane = lanes[item.position] ?? ""
+            guard let status = outcome.settled[item.position] else {
+                stopped.insert(lane)
+                continue
+            }
+            try expect(!stopped.contains(lane), "an event overtakes another of its lane")
+            try expect(
+                verdicts.contains { $0.id == item.id && $0.status == status }
+                    && (status == .applied || status == .duplicate),
+                "an event is settled without the server's word")
+        }
+        let sent = Set(items.map(\.position))
+        try expect(sent.isSuperset(of: outcome.settled.keys), "an event is settled unsent")
+        try expect(
+            outcome.entries.allSatisfy { entry in
+                items.contains { $0.id == entry.id && $0.position.rawValue == entry.position }
+                    && outcome.settled[Position(entry.position)] == nil
+            }, "a record is about an event that was not sent, or is settled")
+        var record = SyncSettled(by: Self.incarnation)
+        record.entries = outcome.entries
+        try check(record)
+    }
+
+    private func check(record bytes: [UInt8]) throws {
+        guard let record = try? SyncSettled(json: bytes) else { return }
+        try check(record)
+    }
+
+    /// A record can be stored and read again, and then is the same for good.
+    private func check(_ record: SyncSettled) throws {
+        let stored = record.json()
+        guard let once = try? SyncSettled(json: stored) else {
+            throw BrokenProperty(description: "a written record is refused")
+        }
+        try expect(once.json() == stored, "a record changes each time it is written")
+        try expect(
+            once.applied == record.applied && once.duplicate == record.duplicate
+                && once.replaces == record.replaces
+                && once.entries.map(\.id) == record.entries.map(\.id),
+            "a record is another after it was written")
+        var outbox = Self.outbox
+        let count = outbox.entries().reduce(0) { count, _ in count + 1 }
+        var event = EventDraft(type: SyncSettled.type, data: .json(stored))
+        event.lane = "sync"
+        event.time = Timestamp(milliseconds: 0)
+        outbox.fold(
+            Event(
+                LinePrefix(own: 99, source: Self.incarnation.integer, at: Position(100)),
+                content: event, catalogue: OfflineModel.catalogue, lineBytes: stored.count))
+        let left = outbox.entries().reduce(0) { count, _ in count + 1 }
+        try expect(left <= count, "a record puts something into the outbox")
+    }
+
+    private func check(header bytes: [UInt8]) throws {
+        let text = String(decoding: bytes, as: UTF8.self)
+        _ = HTTPDate.parse(text)
+        if let seconds = HTTPDate.retryAfterSeconds(text) {
+            try expect(seconds >= 0 && seconds.isFinite, "a server may not turn back the clock")
+        }
+    }
+
+    /// Six events in three lanes; their ids are their positions.
+    static let outbox: Outbox = {
+        var outbox = Outbox()
+        for number in 1...6 as ClosedRange<UInt64> {
+            let id = UUID(integer: 0x4000_8000_0000_0000_0000 + UInt128(number))
+            let draft = EventDraft(
+                id: id, type: "daybook.city.saved", subject: "s", lane: "lane-\(number % 3)",
+                time: Timestamp(milliseconds: 0))
+            outbox.fold(
+                Event(
+                    LinePrefix(
+                        own: id.integer, source: incarnation.integer, at: Position(number)),
+                    content: draft, catalogue: OfflineModel.catalogue, lineBytes: 200))
+        }
+        return outbox
+    }()
+}
