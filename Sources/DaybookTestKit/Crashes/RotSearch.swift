@@ -66,6 +66,8 @@ public struct RotSearch: Sendable {
     /// What was tried and what came of it.
     public private(set) var counts: [String: Int] = [:]
     private static let sectorBytes = 512
+    /// How many sectors of a file each is swapped with.
+    private static let neighboursMax = 24
     /// Bytes behind the last that is not zero that are damaged as well.
     private static let roomBytes = 64
 
@@ -97,10 +99,10 @@ public struct RotSearch: Sendable {
                 try look(
                     log, [path: Array(bytes[..<length])], "files cut", "\(path) cut to \(length)")
             }
-            for (what, rotten) in Self.sectorDamage(
-                bytes, used, others: segments.map { log.image[$0] ?? [] })
-            where rotten != bytes && isMine() {
-                try look(log, [path: rotten], "sectors damaged", "\(path): \(what)")
+            for damage in Self.sectorDamages(used, of: bytes.count, segments) where isMine() {
+                let rotten = damage.applied(to: bytes, log.image)
+                guard rotten != bytes else { continue }
+                try look(log, [path: rotten], "sectors damaged", "\(path): \(damage)")
             }
             if isMine() {
                 let without: [String: [UInt8]?] = [path: Optional<[UInt8]>.none]
@@ -116,39 +118,47 @@ public struct RotSearch: Sendable {
         }
     }
 
-    /// Sectors of zeros, swapped, doubled, and put in another's place, within the file and from
-    /// other files.
-    private static func sectorDamage(
-        _ bytes: [UInt8], _ used: Int, others: [[UInt8]]
-    ) -> [(String, [UInt8])] {
-        let count = (used + sectorBytes - 1) / sectorBytes
-        func range(_ sector: Int) -> Range<Int> {
-            sector * sectorBytes..<min(bytes.count, (sector + 1) * sectorBytes)
-        }
-        var all: [(String, [UInt8])] = []
-        for sector in 0..<count {
-            var zeros = bytes
-            zeros.replaceSubrange(
-                range(sector), with: [UInt8](repeating: 0, count: range(sector).count))
-            all.append(("sector \(sector) of zeros", zeros))
-            for other in 0..<min(count, 24) where other != sector {
-                guard range(other).count == sectorBytes, range(sector).count == sectorBytes
-                else { continue }
-                var misdirected = bytes
-                misdirected.replaceSubrange(range(sector), with: bytes[range(other)])
-                all.append(("sector \(other) also as \(sector)", misdirected))
-                guard other > sector else { continue }
-                misdirected.replaceSubrange(range(other), with: bytes[range(sector)])
-                all.append(("sectors \(sector) and \(other) swapped", misdirected))
+    /// What can become of a sector.
+    private enum SectorDamage {
+        case zeros(Range<Int>)
+        case swapped(Range<Int>, Range<Int>)
+        /// Written over by another of the same file.
+        case misdirected(from: Range<Int>, to: Range<Int>)
+        /// Written over by one of another file.
+        case foreign(Range<Int>, from: String)
+
+        func applied(to bytes: [UInt8], _ image: [String: [UInt8]]) -> [UInt8] {
+            var rotten = bytes
+            switch self {
+            case .zeros(let range):
+                rotten.replaceSubrange(range, with: [UInt8](repeating: 0, count: range.count))
+            case .swapped(let one, let other):
+                rotten.replaceSubrange(one, with: bytes[other])
+                rotten.replaceSubrange(other, with: bytes[one])
+            case .misdirected(let from, let to): rotten.replaceSubrange(to, with: bytes[from])
+            case .foreign(let range, let path):
+                guard let other = image[path], other.count >= range.upperBound else { break }
+                rotten.replaceSubrange(range, with: other[range])
             }
-            for (index, other) in others.enumerated()
-            where other.count >= range(sector).upperBound && other != bytes {
-                var misdirected = bytes
-                misdirected.replaceSubrange(range(sector), with: other[range(sector)])
-                all.append(("sector \(sector) of segment \(index)", misdirected))
-            }
+            return rotten
         }
-        return all
+    }
+
+    private static func sectorDamages(
+        _ used: Int, of count: Int, _ segments: [String]
+    ) -> [SectorDamage] {
+        let sectors = stride(from: 0, to: used, by: sectorBytes).map {
+            $0..<min(count, $0 + sectorBytes)
+        }
+        let whole = sectors.filter { $0.count == sectorBytes }
+        return sectors.flatMap { sector in
+            [.zeros(sector)] + segments.map { .foreign(sector, from: $0) }
+                + (sector.count < sectorBytes
+                    ? []
+                    : whole.prefix(neighboursMax).filter { $0 != sector }.flatMap { other in
+                        [.misdirected(from: other, to: sector), .swapped(sector, other)]
+                    })
+        }
     }
 
     private mutating func look(

@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import DaybookTestKit
+import Dispatch
 import Foundation
 import Synchronization
 
@@ -47,11 +48,13 @@ struct SoakRun: Sendable {
     /// Runs the jobs to their end; the first that fails ends all.
     func run(_ body: @escaping @Sendable (Job) async throws -> Void) async throws {
         let begun = ContinuousClock.now
-        let progress = Task { [counts] in
-            while (try? await Task.sleep(for: .seconds(15))) != nil {
-                Self.say(counts.text(since: begun, separator: ", "))
-            }
+        // Not a task: the jobs take all threads that tasks have.
+        let progress = DispatchSource.makeTimerSource()
+        progress.setEventHandler { [counts] in
+            Self.say(counts.text(since: begun, separator: ", "))
         }
+        progress.schedule(deadline: .now() + 15, repeating: 15)
+        progress.activate()
         defer { progress.cancel() }
         let deadline = isTimed ? begun + .seconds(options.minutes * 60) : begun + .seconds(1e9)
         do {
