@@ -149,8 +149,8 @@ import Testing
         #expect(throws: LogError.self) { try TestLog.read(files) }
         let behind = test.files.snapshot()
         let bytes = try #require(behind[path])
-        let footer = try #require(SegmentFooter.length(atEnd: bytes.span.bytes))
-        behind[path]?.insert(contentsOf: list, at: bytes.count - footer)
+        let length = SegmentFooter.length(atEnd: bytes.span.bytes)
+        behind[path]?.insert(contentsOf: list, at: bytes.count - (try #require(length)))
         #expect(throws: LogError.self) { try TestLog.read(behind) }
 
         let model = try make(isOpen: false)
