@@ -38,6 +38,15 @@ private struct NewerSums: Projection, Codable {
     }
 }
 
+/// Another later release, whose state looks the same and means something else.
+private struct DoubledSums: Projection, Codable {
+    static let name = "sums"
+    static let version = 2
+    var total = 0
+    var last = 0
+    mutating func fold(_ event: Event) { total += 2 * (Int(event.subject ?? "") ?? 0) }
+}
+
 /// Not stored.
 private struct Count: Projection {
     static let name = "count"
@@ -120,6 +129,18 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
         store = try await open(files, [NewerSums.self]) { _, _ in Issue.record("rebuilt again") }
         #expect(store.view(NewerSums.self).product == product)
+        try await store.close()
+    }
+
+    @Test(.verifies("CHK-1"))
+    func `a state of another version is not used, also where it could be read`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await open(files, [Sums.self])
+        try await store.append(drafts(1...10))
+        try await store.checkpoint()
+        try await store.close()
+        store = try await open(files, [DoubledSums.self])
+        #expect(store.view(DoubledSums.self).total == 110)
         try await store.close()
     }
 

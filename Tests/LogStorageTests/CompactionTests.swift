@@ -122,6 +122,9 @@ import Testing
         let bytes = first.reduce(0) { $0 + $1.count + 1 }
         #expect(segments[0].footer.plaintextBytes == UInt64(bytes))
         try model.check(log)
+        // What an earlier compaction went by stays true.
+        _ = try CompactionModel.compact(log, horizon: Position(4)) { $0 == 1 }
+        #expect(try log.sealedSegments()[0].footer.compaction?.through == Position(17))
     }
 
     @Test(.verifies("CMP-20"))
@@ -294,8 +297,15 @@ import Testing
         let files = try memory(model)
         let before = files.image
         // The medium spoils what is written to the new file.
-        for bit in [4, 600 * 8, 640 * 8 + 3] {
-            let spoilt = Spoiling(files, bit: bit)
+        var spoils = [4, 600 * 8, 640 * 8 + 3].map { bit in
+            { @Sendable (files: InMemoryFileSystem, path: String) in files.flip(bit: bit, of: path)
+            }
+        }
+        // Another segment that is right in itself, as after writes that went astray.
+        let old = try #require(TestLog.segments(files).first)
+        spoils.append { files, path in files[path] = files[old] }
+        for spoil in spoils {
+            let spoilt = Spoiling(files, spoil)
             var environment = model.environment()
             environment.fileSystem = spoilt
             try log.close()
@@ -315,17 +325,20 @@ import Testing
 /// Flips a bit of a compacted segment before it is read back.
 private final class Spoiling: FileSystem {
     private let files: InMemoryFileSystem
-    private let bit: Int
+    private let spoil: @Sendable (InMemoryFileSystem, String) -> Void
 
-    init(_ files: InMemoryFileSystem, bit: Int) {
+    init(
+        _ files: InMemoryFileSystem,
+        _ spoil: @escaping @Sendable (InMemoryFileSystem, String) -> Void
+    ) {
         self.files = files
-        self.bit = bit
+        self.spoil = spoil
     }
 
     func createDirectory(_ path: String) throws(FileError) { try files.createDirectory(path) }
     func list(_ path: String) throws(FileError) -> [String] { try files.list(path) }
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
-        if path.hasSuffix("/compaction.new"), mode == .read { files.flip(bit: bit, of: path) }
+        if path.hasSuffix("/compaction.new"), mode == .read { spoil(files, path) }
         return try files.open(path, mode)
     }
     func rename(_ path: String, to newPath: String) throws(FileError) {

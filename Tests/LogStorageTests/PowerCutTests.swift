@@ -175,6 +175,38 @@ private struct Machine {
         }
     }
 
+    @Test(.verifies("REC-4"))
+    func `what was set aside is there after another power cut`() throws {
+        var kept = 0
+        try Property.check("quarantine", runs: 300) { choices in
+            var machine = Machine()
+            let steps = [Step.append([40]), .append([5_000])]
+            var rehearsal = Machine()
+            rehearsal.run(steps)
+            machine.files.cutPower(at: choices.int(in: 0...rehearsal.files.operations))
+            machine.run(steps)
+            machine.files = machine.files.afterPowerCut(&choices)
+            guard let tail = try machine.open().recovery.tornTail else { return }
+            machine.files = machine.files.afterPowerCut(&choices)
+            let path = try #require(tail.quarantinedAs)
+            let bytes = try machine.files.open(path, .read).read(at: 0, count: 1_000_000)
+            try #require(bytes.count == tail.byteCount && bytes.contains { $0 != 0 })
+            kept += 1
+        }
+        #expect(kept > 0)
+    }
+
+    @Test(.verifies("CHK-3"))
+    func `a checkpoint that was written is there after a power cut`() throws {
+        try Property.check("written checkpoints", runs: 100) { choices in
+            var machine = Machine()
+            machine.run([.append([40]), .checkpoint, .append([40]), .checkpoint])
+            machine.files = machine.files.afterPowerCut(&choices)
+            let found = CheckpointSlots(TestLog.path, fileSystem: machine.files).usable()
+            try #require(found.map(\.position) == [Position(2), Position(1)])
+        }
+    }
+
     @Test(.verifies("REC-4", "REC-8"))
     func `what a log shows after a failed sync survives a power cut`() throws {
         try Property.check("failed sync", runs: TestLog.isDebug ? 300 : 10_000) { choices in

@@ -179,7 +179,43 @@ import Testing
         } throws: { ($0 as? LogError)?.code == .corrupt }
     }
 
+    @Test(.verifies("REC-3")) func `a log with a segment of another log is not opened`() throws {
+        func files(_ random: UInt128) throws -> InMemoryFileSystem {
+            let files = InMemoryFileSystem()
+            let environment = LogEnvironment(
+                fileSystem: files, now: { 1_771_756_214_425 }, random: { random })
+            let log = try Log(at: TestLog.path, environment: environment)
+            for position in 1...3 as ClosedRange<UInt64> {
+                try log.append(TestLog.line(position) + [0x0A])
+                if position < 3 { try log.roll() }
+            }
+            return files.snapshot()
+        }
+        let mine = try files(5)
+        let other = try files(6)
+        for segment in TestLog.segments(mine) {
+            let mixed = mine.snapshot()
+            mixed[segment] = other[segment]
+            #expect {
+                try TestLog(files: mixed).open()
+            } throws: { ($0 as? LogError)?.code == .corrupt }
+        }
+    }
+
     // MARK: Disk full and failures
+
+    @Test(.verifies("SEG-4"))
+    func `the last room of a disk is used, also where it is less than a step`() throws {
+        var test = TestLog()
+        let log = try test.open()
+        let room = try #require(test.files[Self.segment]).count
+        test.files.setQuota(test.files.usedBytes + 8_192)
+        #expect {
+            while true { try test.append(to: log, paddings: [5_000]) }
+        } throws: { ($0 as? LogError)?.code == .diskFull }
+        #expect(try #require(test.files[Self.segment]).count > room)
+        #expect(try TestLog.read(test.files) == test.lines)
+    }
 
     @Test(.verifies("REC-8", "SEG-4"))
     func `a full disk fails the append, changes nothing, and work goes on later`() throws {

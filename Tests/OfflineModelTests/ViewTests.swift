@@ -63,6 +63,21 @@ private struct History {
         #expect(History.rows(history.events)[1].isEmpty)
     }
 
+    @Test(.verifies("VIEW-6"))
+    func `a note that two events place in two cities is in the one of the later`() throws {
+        var history = History()
+        for (city, time) in [("old", 1_000), ("new", 2_000)] as [(String, Int64)] {
+            try history.add(
+                NoteAdded(noteId: "n", cityId: city, content: "x", createdBy: "u"), at: time)
+        }
+        for events in [history.events, history.events.reversed()] {
+            var view = NotesView()
+            for event in events { view.fold(event) }
+            #expect(view.notes(in: "old").isEmpty)
+            #expect(view.notes(in: "new").map(\.id) == ["n"])
+        }
+    }
+
     @Test(.verifies("VIEW-6")) func `a change whose note has not arrived waits for it`() throws {
         var history = History()
         try history.add(NoteUpdated(noteId: "n", content: "later", updatedBy: "u"), at: 2)

@@ -211,7 +211,8 @@ private struct Bench {
     func `W5: the whole pipeline waits as long as the server asks`(status: Int) {
         var bench = Bench(["a", "b"])
         _ = bench.send()
-        _ = bench.reply(status, retryAfter: 30)
+        let outcome = bench.reply(status, retryAfter: 30)
+        #expect(outcome.entries.isEmpty && outcome.settled.isEmpty)
         #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 30_000))
         bench.now += 30_000
         #expect(bench.send() == [1, 2])

@@ -303,6 +303,13 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             #expect(await store.clockOffset == 0, "\(status)")
             try await store.close()
         }
+        // A captive portal answers 200, too.
+        let portal = try await openStoreWithEvent()
+        let page = TransportReply(status: 200, body: Array("<html>".utf8), date: date)
+        _ = try await Replayer(portal, transport: Answering(page)).run(
+            until: .at(Timestamp(milliseconds: Self.now + 1)))
+        #expect(await portal.clockOffset == 0)
+        try await portal.close()
         let store = try await openStoreWithEvent()
         _ = try await Replayer(store, transport: Answering(verdictsAt: date)).run()
         #expect(await store.clockOffset == 90_500)

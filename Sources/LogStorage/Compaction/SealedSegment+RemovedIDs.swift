@@ -72,7 +72,9 @@ extension SealedSegment {
         var lists: [RemovedIDsInFile] = []
         var offset = footerAt - (footer.compaction?.removedIDBytes ?? 0)
         do throws(FormatError) {
-            guard offset >= SegmentHeader.encodedBytes else {
+            guard offset >= SegmentHeader.encodedBytes,
+                offset == footerAt || footer.coveredThrough >= header.base
+            else {
                 throw FormatError(.malformed, "the lists of removed ids have no room")
             }
         } catch { throw LogError(error, path: path, offset: footerAt) }

