@@ -238,7 +238,7 @@ extension StoreHistory {
             bad.refusal = .notJSON
         case 8:
             bad.draft.data = .json(
-                Array((String(repeating: "[", count: 64) + String(repeating: "]", count: 64)).utf8))
+                Array((String(repeating: "[", count: 65) + String(repeating: "]", count: 65)).utf8))
             bad.refusal = .notJSON
         case 11:
             // What would be members of the line.
