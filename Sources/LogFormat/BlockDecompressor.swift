@@ -40,7 +40,7 @@ package struct BlockDecompressor: Sendable {
         }
         if plaintextBytes + room > storage.count {
             let larger = max(plaintextBytes + room, min(2 * storage.count, limit))
-            storage.append(contentsOf: repeatElement(0, count: larger - storage.count))
+            storage += [UInt8](repeating: 0, count: larger - storage.count)
         }
         let start = plaintextBytes
         let count = data.withUnsafeBytes { source in
