@@ -18,6 +18,7 @@ public struct FaultSearch: Sendable {
     /// durations.
     ///
     /// - Parameters:
+    ///   - workload: what is done.
     ///   - part: only calls whose number leaves this remainder …
     ///   - parts: … divided by this number.
     /// - Throws: `FaultFailure` where an invariant does not hold.

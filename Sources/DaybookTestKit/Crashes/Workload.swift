@@ -20,8 +20,11 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         case batch
         /// Events of more than a block, which are written as a big commit.
         case bigBatch
+        /// Sealing the live segment.
         case roll
+        /// Compaction of what is sealed.
         case compact
+        /// Storing the view's state.
         case checkpoint
         /// Closing and opening again.
         case reopen
@@ -30,7 +33,9 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
     /// What was done before: nothing, or a store with a sealed segment that holds values that were
     /// replaced, and more behind it.
     public enum Start: String, CaseIterable, Sendable {
+        /// A folder that is not there yet.
         case empty
+        /// A store with a sealed segment, replaced values, a checkpoint, and more behind.
         case filled
     }
 

@@ -32,7 +32,10 @@ public struct CrashPoint: Sendable {
     /// Where these are more combinations than the scope allows: all old, all new, and as many drawn at
     /// random as it says, damage among them.
     ///
-    /// - Parameter seed: for what is drawn.
+    /// - Parameters:
+    ///   - scope: how far the search goes.
+    ///   - seed: for what is drawn.
+    ///   - body: gets the machine after the cut, and what was decided, for `state(_:)`.
     /// - Returns: whether all combinations were tried.
     /// - Throws: what `body` throws.
     @discardableResult

@@ -20,6 +20,7 @@ public struct Swarm<Operation: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - all: the operations; one that occurs more often is drawn more often. Not empty.
     ///   - always: what is never left out.
+    ///   - choices: what decides.
     public init(
         _ all: [Operation], always: Set<Operation> = [], _ choices: inout Choices
     ) {
