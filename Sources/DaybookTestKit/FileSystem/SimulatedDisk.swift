@@ -110,15 +110,10 @@ struct SimulatedDisk {
     }
 
     mutating func failSync(_ number: Int, _ how: FailedSync) {
-        guard var node = nodes.removeValue(forKey: number) else { return }
+        if how == .written { return sync(number) }
+        guard how != .pagesStayDirty, var node = nodes.removeValue(forKey: number) else { return }
         defer { nodes[number] = node }
         switch how {
-        case .pagesStayDirty: return
-        case .written:
-            nodes[number] = node
-            sync(number)
-            node = nodes[number] ?? node
-            return
         case .partlyWritten:
             for write in node.writes.prefix((node.writes.count + 1) / 2) {
                 node.durable = Self.resized(
@@ -131,7 +126,7 @@ struct SimulatedDisk {
                 let old = Self.resized(node.durable, to: node.cached.count)
                 node.cached.replaceSubrange(range, with: old[range])
             }
-        case .pagesLookClean: break
+        case .pagesLookClean, .pagesStayDirty, .written: break
         }
         // The size is metadata and stays in doubt.
         node.writes = []
