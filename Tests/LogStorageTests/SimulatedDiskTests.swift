@@ -33,6 +33,17 @@ private struct Care: CustomTestStringConvertible {
         try files.syncDirectory("/")
     }
 
+    /// Syncs again after a failure; the careful one writes again before.
+    static func syncTwice(_ files: SimulatedFileSystem, _ isCareful: Bool) throws {
+        let file = try files.open("/a", .createNew)
+        try files.syncDirectory("/")
+        try file.write(bytes(1), at: 0)
+        do { try file.sync() } catch {
+            if isCareful { try file.write(bytes(1), at: 0) }
+            try file.sync()
+        }
+    }
+
     static let all: [Care] = [
         Care(testDescription: "bytes that were not synced") { files, isCareful in
             let file = try files.open("/a", .createNew)
@@ -128,25 +139,13 @@ private struct Care: CustomTestStringConvertible {
             testDescription: "a failed sync that a second one seems to mend",
             failedSync: .pagesLookClean
         ) { files, isCareful in
-            let file = try files.open("/a", .createNew)
-            try files.syncDirectory("/")
-            try file.write(bytes(1), at: 0)
-            do { try file.sync() } catch {
-                if isCareful { try file.write(bytes(1), at: 0) }
-                try file.sync()
-            }
+            try syncTwice(files, isCareful)
         } holds: {
             try read($0, "/a") == bytes(1)
         },
         Care(testDescription: "pages that revert after a failed sync", failedSync: .pagesRevert) {
             files, isCareful in
-            let file = try files.open("/a", .createNew)
-            try files.syncDirectory("/")
-            try file.write(bytes(1), at: 0)
-            do { try file.sync() } catch {
-                if isCareful { try file.write(bytes(1), at: 0) }
-                try file.sync()
-            }
+            try syncTwice(files, isCareful)
         } holds: {
             try read($0, "/a") == bytes(1)
         },

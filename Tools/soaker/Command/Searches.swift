@@ -15,9 +15,7 @@ struct Crashes: AsyncParsableCommand {
 
     func run() async throws {
         try await SoakRun(options, isTimed: true).run { job in
-            try await Property.check(
-                "crashes are survived", runs: .max, seed: job.seed, while: { _ in !job.isOver }
-            ) { choices in
+            try await job.check("crashes are survived") { choices in
                 let workload = Workload.random(&choices)
                 let medium = Medium.random(&choices)
                 choices.note("\(workload) on \(medium)")
@@ -107,9 +105,7 @@ struct Store: AsyncParsableCommand {
 
     func run() async throws {
         try await SoakRun(options, isTimed: true).run { job in
-            try await Property.check(
-                "histories of a store", runs: .max, seed: job.seed, while: { _ in !job.isOver }
-            ) { choices in
+            try await job.check("histories of a store") { choices in
                 var history = try await StoreHistory(&choices)
                 try await choices.run(&history, steps: 0...60)
                 try await history.end()
@@ -129,9 +125,7 @@ struct Sync: AsyncParsableCommand {
     func run() async throws {
         try await SoakRun(options, isTimed: true).run { job in
             let histories = try SyncHistories()
-            try await Property.check(
-                "histories of syncing", runs: .max, seed: job.seed, while: { _ in !job.isOver }
-            ) { choices in
+            try await job.check("histories of syncing") { choices in
                 try await histories.run(&choices)
                 job.counts.add(choices.counts)
                 job.counts.add(["histories": 1])

@@ -38,6 +38,14 @@ struct SoakRun: Sendable {
         let counts: SharedCounts
 
         var isOver: Bool { ContinuousClock.now >= deadline }
+
+        /// Checks a property until the time is over.
+        func check(
+            _ name: String, _ body: (inout Choices) async throws -> Void
+        ) async throws {
+            try await Property.check(
+                name, runs: .max, seed: seed, while: { _ in !isOver }, body)
+        }
     }
 
     init(_ options: SoakOptions, isTimed: Bool) {
