@@ -11,7 +11,10 @@ final class ReceivingTransport: Transport {
     /// The bodies of all requests.
     var received: [String] { batches.withLock { $0.map { String(decoding: $0, as: UTF8.self) } } }
 
-    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append(let batch) = request else {
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
         batches.withLock { $0.append(batch) }
         let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
         let verdicts = (events ?? []).map { ["id": $0["id"], "status": "applied"] }

@@ -34,7 +34,10 @@ private final class UnreliableServer: Transport {
 
     struct Lost: Error {}
 
-    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append(let batch) = request else {
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
         guard case .array(let elements) = try JSONValue(batch.span.bytes) else { throw Lost() }
         return try state.withLock { state in
             let fate = isReliable ? 9 : state.choices.int(in: 0...9)
@@ -120,10 +123,10 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         struct Impatient: Transport {
             let store: EventStore
             let server: UnreliableServer
-            func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+            func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
                 let second = try await Replayer(store, transport: server).run()
                 #expect(second.applied == 0 && second.pending == 3 && second.message != nil)
-                return try await server.send(batch, token: token)
+                return try await server.send(request, token: token)
             }
         }
         let first = try await Replayer(store, transport: Impatient(store: store, server: server))
@@ -163,7 +166,10 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         async throws
     {
         struct Rejecting: Transport {
-            func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+            func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+                guard case .append(let batch) = request else {
+                    return TransportReply(status: 200, body: Array("[]".utf8))
+                }
                 guard case .array(let events) = try JSONValue(batch.span.bytes) else {
                     return TransportReply(status: 400)
                 }
@@ -265,7 +271,10 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             self.date = date
         }
 
-        func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+        func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+            guard case .append(let batch) = request else {
+                return TransportReply(status: 200, body: Array("[]".utf8))
+            }
             requests.withLock { $0 += 1 }
             if let reply { return reply }
             guard case .array(let events) = try JSONValue(batch.span.bytes) else {
@@ -386,7 +395,10 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
 
     @Test func `another writer under the same name makes this log take a new one`() async throws {
         struct Forked: Transport {
-            func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+            func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+                guard case .append(let batch) = request else {
+                    return TransportReply(status: 200, body: Array("[]".utf8))
+                }
                 guard case .array(let events) = try JSONValue(batch.span.bytes),
                     case .object(let event)? = events.first, let id = event["id"]?.stringValue
                 else { return TransportReply(status: 400) }

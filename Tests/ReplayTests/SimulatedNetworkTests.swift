@@ -29,7 +29,10 @@ private final class Ledger: Transport {
         Array("[\(ids.map { "\"\($0)\"" }.joined(separator: ","))]".utf8)
     }
 
-    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append(let batch) = request else {
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
         guard case .array(let list) = try JSONValue(batch.span.bytes) else {
             return TransportReply(status: 400)
         }
@@ -65,7 +68,7 @@ private struct Line {
         var queue = ids
         for _ in 0..<400 where !queue.isEmpty {
             let batch = Array(queue.prefix(3))
-            let reply = try? await network.send(Ledger.body(batch), token: nil)
+            let reply = try? await network.send(.append(batch: Ledger.body(batch)), token: nil)
             let done = Set(settled(reply, batch))
             queue.removeAll { done.contains($0) }
         }
@@ -95,7 +98,8 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
                 ]
                 let (arrived, time) = (line.server.batches.count, line.clock.milliseconds)
                 let hits = line.count(fault)
-                let reply = try? await line.network.send(Ledger.body(batch), token: nil)
+                let reply = try? await line.network.send(
+                    .append(batch: Ledger.body(batch)), token: nil)
                 guard line.count(fault) > hits else { continue }
                 hit.append(batch)
                 check(
@@ -230,18 +234,18 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
     @Test func `a client that has gone gets no answer, and the server goes on`() async throws {
         let line = Line([.requestLate], Choices(seed: 3))
         while line.count(.requestLate) == 0 {
-            _ = try? await line.network.send(Ledger.body([ids[0]]), token: nil)
+            _ = try? await line.network.send(.append(batch: Ledger.body([ids[0]])), token: nil)
         }
         let before = line.server.batches.count
         line.network.hangUp()
         await #expect(throws: SimulatedNetwork.Failure.hungUp) {
-            try await line.network.send(Ledger.body([ids[1]]), token: nil)
+            try await line.network.send(.append(batch: Ledger.body([ids[1]])), token: nil)
         }
         await line.network.deliverAll()
         #expect(line.server.batches.count == before + 1)
         line.network.reconnect()
         line.network.calm()
-        _ = try await line.network.send(Ledger.body([ids[1]]), token: nil)
+        _ = try await line.network.send(.append(batch: Ledger.body([ids[1]])), token: nil)
         #expect(line.server.batches.last == [ids[1]])
     }
 

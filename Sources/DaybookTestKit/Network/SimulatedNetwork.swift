@@ -31,7 +31,7 @@ public final class SimulatedNetwork: Transport {
     }
 
     private struct Request {
-        var batch: [UInt8]
+        var call: TransportRequest
         var token: String?
     }
 
@@ -105,12 +105,12 @@ public final class SimulatedNetwork: Transport {
 
     // MARK: Transport
 
-    public func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
         try checkLine()
         choices.count("network: requests")
-        let request = Request(batch: batch, token: token)
+        let request = Request(call: call, token: token)
         let fault = nextFault()
-        tell("send \(Self.hash(batch)) \(fault?.rawValue ?? "well")")
+        tell("\(Self.words(call)) \(fault?.rawValue ?? "well")")
         await meanwhile()
         if isDrawn(), isDrawn() { await deliverLate() }
         do {
@@ -144,6 +144,13 @@ public final class SimulatedNetwork: Transport {
         if state.withLock({ $0.isHungUp }) { throw Failure.hungUp }
     }
 
+    private static func words(_ call: TransportRequest) -> String {
+        switch call {
+        case .append(let batch): "send \(hash(batch))"
+        case .read(let cursor): "read \(cursor ?? "from the beginning")"
+        }
+    }
+
     private static func hash(_ bytes: [UInt8]) -> String {
         "\(bytes.count)#\(String(XXH32.hash(bytes.span.bytes), radix: 16))"
     }
@@ -151,7 +158,7 @@ public final class SimulatedNetwork: Transport {
     /// A request arrives.
     private func arrive(_ request: Request) async throws -> TransportReply {
         let index = choices.draw { $0.int(in: 0...replicas.count - 1) }
-        let reply = try await replicas[index].send(request.batch, token: request.token)
+        let reply = try await replicas[index].send(request.call, token: request.token)
         tell("replica \(index) answers \(reply.status) \(Self.hash(reply.body))")
         return reply
     }
@@ -169,7 +176,7 @@ public final class SimulatedNetwork: Transport {
         }
         guard let request else { return false }
         choices.count("network: arrived late")
-        tell("late \(Self.hash(request.batch))")
+        tell("late \(Self.words(request.call))")
         _ = try? await arrive(request)
         return true
     }

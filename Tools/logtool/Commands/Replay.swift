@@ -99,7 +99,7 @@ struct Replay: AsyncParsableCommand {
 private struct TokenFile: Credentials {
     let path: String
 
-    func token() throws -> String? {
+    func token() throws -> AccessToken? {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw LogError(.io, path: path, "the token file cannot be read")
         }
@@ -108,11 +108,11 @@ private struct TokenFile: Credentials {
         guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw LogError(.io, path: path, "the token file does not hold one token")
         }
-        return token
+        return AccessToken(token)
     }
 
-    func refresh(refused: String?) throws -> String? {
+    func refresh(_ old: AccessToken?) throws -> AccessToken? {
         let token = try token()
-        return token == refused ? nil : token
+        return token == old ? nil : token
     }
 }

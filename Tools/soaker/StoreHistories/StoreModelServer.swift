@@ -37,7 +37,10 @@ final class ScriptedServer: Transport {
 
     var exchanges: [Exchange] { state.withLock { $0.exchanges } }
 
-    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append(let batch) = request else {
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
         guard status == 200 else {
             return TransportReply(status: status, retryAfterSeconds: 3_000)
         }

@@ -11,9 +11,12 @@ extension History {
         let history: History
         let network: SimulatedNetwork
 
-        func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+        func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+            guard case .append(let batch) = request else {
+                return try await network.send(request, token: token)
+            }
             let sent = try await history.check(batch)
-            let reply = try await network.send(batch, token: token)
+            let reply = try await network.send(request, token: token)
             await history.hear(reply, to: sent)
             return reply
         }
@@ -21,8 +24,12 @@ extension History {
 
     struct Tokens: Credentials {
         let history: History
-        func token() async throws -> String? { try await history.token() }
-        func refresh(refused: String?) async -> String? { await history.refresh() }
+        func token() async throws -> AccessToken? {
+            try await history.token().map { AccessToken($0) }
+        }
+        func refresh(_ old: AccessToken?) async -> AccessToken? {
+            await history.refresh().map { AccessToken($0) }
+        }
     }
 
     func token() throws -> String? {

@@ -153,8 +153,11 @@ final class HistoryServer: Sendable {
         let choices: SharedChoices
         let clock: VirtualClock
 
-        func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
-            try await server.answer(batch, token, index, choices, clock)
+        func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+            guard case .append(let batch) = request else {
+                return TransportReply(status: 200, body: Array("[]".utf8))
+            }
+            return try await server.answer(batch, token, index, choices, clock)
         }
     }
 

@@ -78,7 +78,10 @@ func open(_ files: any FileSystem) async throws -> OfflineStore {
 // Testing-5 begins
 /// A server that knows the city of Lisbon only.
 final class PickyServer: Transport {
-    func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append(let batch) = request else {
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
         let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
         let verdicts = (events ?? []).map { event in
             let isKnown = event["subject"] as? String == "lisbon"

@@ -35,16 +35,25 @@ public final class HTTPTransport: Transport {
 
     deinit { session.invalidateAndCancel() }
 
-    public func send(_ batch: [UInt8], token: String?) async throws -> TransportReply {
+    public func send(
+        _ call: TransportRequest, token: String?
+    ) async throws -> TransportReply {
         var request = URLRequest(url: endpoint)
-        request.httpMethod = "POST"
-        request.setValue(
-            "application/cloudevents-batch+json", forHTTPHeaderField: "Content-Type")
-        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        switch call {
+        case .append(let batch):
+            request.httpMethod = "POST"
+            request.setValue(
+                "application/cloudevents-batch+json", forHTTPHeaderField: "Content-Type")
+            request.setValue("application/json", forHTTPHeaderField: "Accept")
+            request.httpBody = Data(batch)
+        case .read(let cursor):
+            if let cursor { request.url = try page(cursor) }
+            request.setValue(
+                "application/cloudevents-batch+json", forHTTPHeaderField: "Accept")
+        }
         if let token {
             request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
         }
-        request.httpBody = Data(batch)
         let task = session.dataTask(with: request)
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -54,6 +63,16 @@ public final class HTTPTransport: Transport {
         } onCancel: {
             task.cancel()
         }
+    }
+}
+
+extension HTTPTransport {
+    /// Where a page is. A link to another server is not followed: the token would go with it.
+    fileprivate func page(_ cursor: String) throws -> URL {
+        guard let url = URL(string: cursor, relativeTo: endpoint)?.absoluteURL,
+            url.scheme == endpoint.scheme, url.host == endpoint.host, url.port == endpoint.port
+        else { throw URLError(.redirectToNonExistentLocation) }
+        return url
     }
 }
 
@@ -126,10 +145,28 @@ private final class Exchanges: NSObject, URLSessionDataDelegate {
                     status: response.statusCode, body: exchange.body,
                     date: response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.parse),
                     retryAfterSeconds: response.value(forHTTPHeaderField: "Retry-After")
-                        .flatMap(HTTPDate.retryAfterSeconds)))
+                        .flatMap(HTTPDate.retryAfterSeconds),
+                    next: response.value(forHTTPHeaderField: "Link").flatMap(LinkHeader.next)))
         } else {
             exchange.continuation.resume(throwing: URLError(.badServerResponse))
         }
+    }
+}
+
+/// The header `Link` (RFC 8288), as far as pages need it.
+package enum LinkHeader {
+    /// The target of the first link whose relation is `next`.
+    package static func next(_ header: String) -> String? {
+        for link in header.split(separator: ",") {
+            let parts = link.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
+            guard let target = parts.first, target.hasPrefix("<"), target.hasSuffix(">"),
+                parts.dropFirst().contains(where: {
+                    $0.lowercased() == "rel=\"next\"" || $0.lowercased() == "rel=next"
+                })
+            else { continue }
+            return String(target.dropFirst().dropLast())
+        }
+        return nil
     }
 }
 

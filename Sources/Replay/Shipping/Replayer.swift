@@ -121,7 +121,7 @@ public struct Replayer: Sendable {
         var seen = Position.zero
         let commits = await store.commits()
         var commitsIterator = commits.makeAsyncIterator()
-        var token: String?
+        var token: AccessToken?
         var hasToken = false
         loop: while !Task.isCancelled {
             let outbox = store.view(Outbox.self)
@@ -143,13 +143,13 @@ public struct Replayer: Sendable {
                         continue
                     }
                 }
-                let outcome = try await exchange(items, token, end, &state)
+                let outcome = try await exchange(items, token?.value, end, &state)
                 try await record(outcome, &report)
                 report.pending = state.count
                 progress?(report)
             case .refreshToken:
                 hasToken = false
-                if let new = try? await credentials.refresh(refused: token), new != token {
+                if let new = try? await credentials.refresh(token), new != token {
                     token = new
                     hasToken = true
                     state.tokenChanged()
@@ -233,11 +233,11 @@ public struct Replayer: Sendable {
         _ batch: [UInt8], _ token: String?, _ end: End
     ) async throws -> TransportReply {
         guard case .at(let time) = end else {
-            return try await transport.send(batch, token: token)
+            return try await transport.send(.append(batch: batch), token: token)
         }
         let rest = max(0, time.milliseconds - store.deviceNow)
         return try await withThrowingTaskGroup(of: TransportReply.self) { group in
-            group.addTask { try await transport.send(batch, token: token) }
+            group.addTask { try await transport.send(.append(batch: batch), token: token) }
             group.addTask {
                 try await sleep(.milliseconds(rest))
                 throw URLError(.timedOut)
