@@ -32,9 +32,11 @@ struct RewriteJournal {
         let newPath = directory + "/" + LogDirectory.newRewriteJournal
         try storage { () throws(FileError) in
             // A journal that is there already may be all that is whole: it is replaced, not written
-            // over.
-            let copy = try fileSystem.open(newPath, .createIfMissing)
-            try copy.truncate(to: 0)
+            // over. A cut in the renaming can leave its file under both names.
+            do throws(FileError) {
+                try fileSystem.remove(newPath)
+            } catch let error where error.code == .notFound {}
+            let copy = try fileSystem.open(newPath, .createNew)
             try copy.write(journal.encoded(), at: 0)
             try copy.sync()
             try fileSystem.rename(newPath, to: path)

@@ -43,6 +43,22 @@ import Testing
         }
     }
 
+    @Test(.verifies("REC-9"))
+    func `a cut that leaves the copy of a commit under both its names does not cost it`()
+        async throws
+    {
+        // Found by Tools/soak: in the third recovery in a row the copy was gone.
+        let workload = Workload(
+            .filled, [.checkpoint, .append, .append, .batch, .reopen, .append, .roll, .reopen])
+        let files = SimulatedFileSystem()
+        let run = await workload.run(on: files)
+        var search = CrashSearch(
+            scope: CrashPoint.Scope(combinationsMax: 256, samples: 48), nestedOneIn: 4,
+            workedOnOneIn: 32, seed: 17_552_356_562_393_253_256)
+        try search.explore(run, files.crashPoints)
+        #expect(search.counts["triple crashes"] ?? 0 > 0)
+    }
+
     @Test(.verifies("REC-1"))
     func `on a medium that breaks its promises nothing is made up`() async throws {
         for medium in [Medium(hasPowersafeOverwrite: false), Medium(honoursSync: false)] {
