@@ -57,6 +57,11 @@ public struct EventCatalogue: Sendable {
     /// Whether events of any type are shipped to a server.
     package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
 
+    /// Whether the actions of a name begin what later events of their lane are about.
+    package func beginsEntity(action: String) -> Bool {
+        rules.values.contains { $0.action == action && $0.beginsEntity }
+    }
+
     /// The rule of a type, if it is known.
     public subscript(type: String) -> EventRule? { rules[type] }
 

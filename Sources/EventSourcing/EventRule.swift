@@ -6,6 +6,9 @@ public struct EventRule: Sendable {
     public let type: String
     /// The name of the action if the type is shipped to the server; nil keeps it on the device.
     public let action: String?
+    /// Whether an event of the type begins what later events of its lane are about, so that they
+    /// make no sense without it.
+    public let beginsEntity: Bool
     /// Checks a draft, fills in its subject and lane.
     package let normalise: @Sendable (inout EventDraft) throws(EventError) -> Void
 
@@ -15,14 +18,16 @@ public struct EventRule: Sendable {
     ///   - type: the type.
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
+    ///   - beginsEntity: whether later events of its lane make no sense without it.
     ///   - normalise: throws `EventError` (`invalidData`) for data that break the rules of the type;
     ///     sets the draft's subject and lane where they follow from the data.
     public init(
-        type: String, action: String?,
+        type: String, action: String?, beginsEntity: Bool = false,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
     ) {
         self.type = type
         self.action = action
+        self.beginsEntity = beginsEntity
         self.normalise = normalise
     }
 
@@ -38,10 +43,12 @@ public struct EventRule: Sendable {
     ///   - payload: the type of the data.
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
+    ///   - beginsEntity: whether later events of its lane make no sense without it.
     public static func of<P: EventPayload>(
-        _ payload: P.Type, action: String? = nil
+        _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false
     ) -> EventRule {
-        EventRule(type: P.type, action: action) { (draft) throws(EventError) in
+        EventRule(type: P.type, action: action, beginsEntity: beginsEntity) {
+            (draft) throws(EventError) in
             guard let json = draft.json else {
                 throw EventError(.invalidData, "\(P.type) has no data")
             }

@@ -11,7 +11,7 @@ public enum OfflineModel {
     public static let catalogue = EventCatalogue([
         .of(CitySaved.self, action: "SAVE_CITY"),
         .of(CityUnsaved.self, action: "UNSAVE_CITY"),
-        .of(NoteAdded.self, action: "ADD_NOTE"),
+        .of(NoteAdded.self, action: "ADD_NOTE", beginsEntity: true),
         .of(NoteUpdated.self, action: "UPDATE_NOTE"),
         .of(NoteDeleted.self, action: "DELETE_NOTE"),
         .of(PreferencesUpdated.self, action: "UPDATE_PREFERENCES"),
@@ -21,6 +21,9 @@ public enum OfflineModel {
         // Kept on the device.
         EventRule(type: "daybook.page.stored", action: nil) { _ in },
         EventRule(type: "daybook.sync.settled", action: nil) { _ in },
+        EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
+        EventRule(type: "daybook.sync.discarded", action: nil) { _ in },
+        EventRule(type: "daybook.sync.reinstated", action: nil) { _ in },
     ])
 
     /// The views that follow from them.

@@ -33,7 +33,7 @@ struct CompactionHorizon: Sendable {
         judges.restore(oldest.states)
         let stored = checkpoints.map { checkpoint in
             Dictionary(
-                checkpoint.states.filter { $0.name != TimeFloor.stateName }
+                checkpoint.states.filter { !$0.isOfStore }
                     .map { ($0.name, $0.position) }, uniquingKeysWith: min)
         }
         var limit = oldest.position

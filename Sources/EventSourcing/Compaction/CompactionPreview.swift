@@ -51,6 +51,14 @@ package struct CompactionPreview {
             return true
         }
         last = max(last, end.last)
+        if views.isStale {
+            try views.rebuild(from: []) { first, body in
+                try reader.forEachEvent(from: first, catalogue: catalogue) { event in
+                    body(event)
+                    return true
+                }
+            }
+        }
         let state = PastState(position: last, views: views)
         if var draft = try summary(state, source, events) {
             draft.lane = catalogue.lane(of: draft)
@@ -62,7 +70,7 @@ package struct CompactionPreview {
         let newest = CheckpointSlots(directory, fileSystem: fileSystem).usable()
             .first { $0.position <= last }
         let others = (newest?.states ?? []).filter {
-            $0.name != TimeFloor.stateName && !views.names.contains($0.name)
+            !$0.isOfStore && !views.names.contains($0.name)
         }
         let horizon = CompactionHorizon.present(views, at: last, others: others)
         let survey = CompactionSurvey(

@@ -58,6 +58,40 @@ public enum JSONValue: Hashable, Sendable {
     }
 }
 
+extension JSONValue {
+    /// The value as JSON text, members sorted by name, numbers as they were written. O(bytes).
+    package var json: [UInt8] {
+        var bytes: [UInt8] = []
+        append(to: &bytes)
+        return bytes
+    }
+
+    private func append(to bytes: inout [UInt8]) {
+        switch self {
+        case .null: bytes += Array("null".utf8)
+        case .bool(let value): bytes += Array((value ? "true" : "false").utf8)
+        case .number(let number): bytes += Array(number.text.utf8)
+        case .string(let text): JSONText.append(text, to: &bytes)
+        case .array(let elements):
+            bytes.append(UInt8(ascii: "["))
+            for (index, element) in elements.enumerated() {
+                if index > 0 { bytes.append(UInt8(ascii: ",")) }
+                element.append(to: &bytes)
+            }
+            bytes.append(UInt8(ascii: "]"))
+        case .object(let members):
+            bytes.append(UInt8(ascii: "{"))
+            for (index, name) in members.keys.sorted().enumerated() {
+                if index > 0 { bytes.append(UInt8(ascii: ",")) }
+                JSONText.append(name, to: &bytes)
+                bytes.append(UInt8(ascii: ":"))
+                members[name]?.append(to: &bytes)
+            }
+            bytes.append(UInt8(ascii: "}"))
+        }
+    }
+}
+
 /// A number of a JSON text: its decimal digits and exponent, so that no precision is lost.
 public struct JSONNumber: Hashable, Sendable {
     /// The number as it was written.

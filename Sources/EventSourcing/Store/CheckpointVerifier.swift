@@ -33,12 +33,17 @@ package struct CheckpointVerifier {
         compactedThrough: Position = .zero
     ) {
         self.views = ViewSet(views, catalogue)
-        for (slot, content) in CheckpointSlots(directory, fileSystem: fileSystem).contents() {
+        let slots = CheckpointSlots(directory, fileSystem: fileSystem)
+        // What is taken back lies before the record that says so: without this, the states would be
+        // compared with a fold that has it.
+        self.views.discarded = DiscardedEvents(
+            restoredFrom: slots.usable().first { _ in true }?.states ?? [])
+        for (slot, content) in slots.contents() {
             let name = LogDirectory.checkpoints + "/" + slot
             switch content {
             case .bad(let reason): add(name, nil, "the checkpoint cannot be used: \(reason)")
             case .checkpoint(let checkpoint):
-                for state in checkpoint.states where state.name != TimeFloor.stateName {
+                for state in checkpoint.states where !state.isOfStore {
                     if !self.views.knows(state) {
                         notes.append(
                             "\(name): the view \(state.name), version \(state.version), is not "

@@ -60,6 +60,7 @@ struct CheckpointJob: Sendable {
     let snapshot: LogSnapshot
     let captures: [ViewCapture]
     let floor: TimeFloor
+    let discarded: DiscardedEvents
     /// States of views that are not known here, at the positions they had.
     let unknown: [StoredState]
     let environment: LogEnvironment
@@ -78,6 +79,7 @@ struct CheckpointJob: Sendable {
                     position: capture.position, bytes: bytes))
         }
         states.append(try floor.stored(at: snapshot.position))
+        if let discarded = discarded.stored(at: snapshot.position) { states.append(discarded) }
         let checkpoint = snapshot.checkpoint(
             states: states, createdAt: environment.now(),
             seed: UInt32(truncatingIfNeeded: environment.random()))

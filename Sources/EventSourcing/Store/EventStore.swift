@@ -331,10 +331,22 @@ public actor EventStore {
         }
         views.fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.add(event) }
+        foldAnewIfStale()
         for waiter in batch.waiters { waiter.resume() }
         signalChange()
         checkpointIfDue()
         lookForGarbageIfSealed()
+    }
+
+    /// Folds the views anew if something was taken back. What waits is on the disk by now.
+    private func foldAnewIfStale() {
+        guard views.isStale, pending.isEmpty else { return }
+        let states = CheckpointSlots(log.directory, fileSystem: environment.fileSystem).usable()
+            .filter { $0.logID == log.id && $0.position <= lastDurable }.flatMap(\.states)
+        // If the log cannot be read just now, the next commit tries again, and so does the next
+        // opening.
+        guard (try? views.rebuild(from: states, log, catalogue)) != nil else { return }
+        checkpointing.hasRebuilt()
     }
 
     private func signalChange() {
@@ -364,7 +376,7 @@ public actor EventStore {
     private func beginCheckpoint() throws -> Task<Void, any Error> {
         let job = CheckpointJob(
             log: log, snapshot: try log.snapshot(), captures: views.capture(), floor: floor,
-            unknown: unknownStates, environment: environment)
+            discarded: views.discarded, unknown: unknownStates, environment: environment)
         checkpointing.begin()
         let task = Task {
             defer { checkpointing.running = nil }
@@ -451,6 +463,7 @@ public actor EventStore {
             checkpointing.add(event)
             return true
         }
+        foldAnewIfStale()
         signalChange()
     }
 
@@ -525,9 +538,11 @@ public actor EventStore {
 
     // MARK: The way of an append
 
-    private enum Prepared {
+    enum Prepared {
         case known(Appended)
         case new(EventDraft)
+        /// An event that another log has made, or an earlier life of this one.
+        case received(ForeignEvent)
     }
 
     func checkOpen() throws {
@@ -541,7 +556,7 @@ public actor EventStore {
     }
 
     /// Validates, and finds out which events the log has already.
-    private func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+    func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
         try checkOpen()
         var earlier: [UUID: EventDraft] = [:]
         return try drafts.map { draft in
@@ -556,7 +571,7 @@ public actor EventStore {
         }
     }
 
-    private func known(_ draft: EventDraft) throws -> Appended? {
+    func known(_ draft: EventDraft) throws -> Appended? {
         let found: Event
         if let event = pending.event(draft.id) {
             found = event
@@ -580,7 +595,7 @@ public actor EventStore {
     }
 
     /// Gives the events their places, and waits for the disk where that is asked for.
-    private func commit(
+    func commit(
         _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
     ) async throws -> [Appended] {
         var batch = try encode(prepared)
@@ -633,29 +648,41 @@ public actor EventStore {
         var floor = floor
         let source = log.incarnation
         for item in prepared {
+            var draft: EventDraft
+            let prefix: LinePrefix
             switch item {
-            case .known(let appended): batch.results.append(appended)
-            case .new(var draft):
-                if let twin = batch.positions[draft.id] {
-                    batch.results.append(Appended(id: draft.id, position: twin, isNew: false))
-                    continue
-                }
-                draft.lane = catalogue.lane(of: draft)
-                let time = draft.time ?? floor.time(now: now)
-                draft.time = time
-                floor.add(time)
-                let prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
-                let start = batch.lines.count
-                LineEncoder.append(draft, prefix, to: &batch.lines)
-                try check(draft, batch.lines.span.bytes.extracting(start..<batch.lines.count - 1))
-                batch.events.append(
-                    Event(
-                        prefix, content: draft, catalogue: catalogue,
-                        lineBytes: batch.lines.count - start - 1))
-                batch.positions[draft.id] = next
-                batch.results.append(Appended(id: draft.id, position: next, isNew: true))
-                next = next.next
+            case .known(let appended):
+                batch.results.append(appended)
+                continue
+            case .new(let new):
+                draft = new
+                prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
+            case .received(let event):
+                draft = event.draft
+                prefix = LinePrefix(
+                    id: draft.id.integer, source: event.source.integer, sequence: event.sequence,
+                    position: next)
             }
+            if let twin = batch.positions[draft.id] {
+                batch.results.append(Appended(id: draft.id, position: twin, isNew: false))
+                continue
+            }
+            draft.lane = catalogue.lane(of: draft)
+            let time = draft.time ?? floor.time(now: now)
+            draft.time = time
+            floor.add(time)
+            let start = batch.lines.count
+            LineEncoder.append(draft, prefix, to: &batch.lines)
+            try check(
+                draft, isOwn: prefix.isOwn,
+                batch.lines.span.bytes.extracting(start..<batch.lines.count - 1))
+            batch.events.append(
+                Event(
+                    prefix, content: draft, catalogue: catalogue,
+                    lineBytes: batch.lines.count - start - 1))
+            batch.positions[draft.id] = next
+            batch.results.append(Appended(id: draft.id, position: next, isNew: true))
+            next = next.next
         }
         guard batch.lines.count <= FormatLimit.commitPlaintextBytesMax else {
             throw EventError(
@@ -668,8 +695,11 @@ public actor EventStore {
 
     /// What is written is read first: a line that would not come back as this event must never be
     /// acknowledged.
-    private func check(_ draft: EventDraft, _ line: RawSpan) throws(EventError) {
-        let isShipped = catalogue.rule(ofStored: draft.type)?.action != nil
+    private func check(
+        _ draft: EventDraft, isOwn: Bool, _ line: RawSpan
+    ) throws(EventError) {
+        // What comes from elsewhere was shipped already.
+        let isShipped = isOwn && catalogue.rule(ofStored: draft.type)?.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(

@@ -24,6 +24,7 @@ struct StoreOpening {
         self.views = views
         let checkpoint = log.takeCheckpoint()
         let states = checkpoint?.states ?? []
+        views.discarded = DiscardedEvents(restoredFrom: states)
         views.restore(states)
         var floorThrough = Position.zero
         if let (floor, position) = TimeFloor.restored(from: states) {
@@ -32,7 +33,7 @@ struct StoreOpening {
         }
         if keepsUnknownStates {
             unknown = states.filter {
-                $0.name != TimeFloor.stateName && !views.names.contains($0.name)
+                !$0.isOfStore && !views.names.contains($0.name)
             }
         }
         checkpointing.finish(stateBytes: states.reduce(0) { $0 + $1.bytes.count })
@@ -48,6 +49,26 @@ struct StoreOpening {
             if count % 10_000 == 0 { progress?(count, total) }
             return true
         }
+        if views.isStale {
+            try views.rebuild(from: states, log, catalogue)
+            checkpointing.hasRebuilt()
+        }
         if first <= covered { checkpointing.hasRebuilt() }
+    }
+}
+
+extension ViewSet {
+    /// Folds all views anew from a log, without what was taken back. O(events).
+    ///
+    /// - Throws: `LogError`; the views then stay as they were.
+    func rebuild(
+        from states: [StoredState], _ log: Log, _ catalogue: EventCatalogue
+    ) throws {
+        try rebuild(from: states) { first, body in
+            try log.forEachEvent(from: first, catalogue: catalogue) { event in
+                body(event)
+                return true
+            }
+        }
     }
 }

@@ -13,8 +13,9 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var isStored: Bool { get }
     func fold(_ event: Event)
     func fold(_ events: [Event])
-    func restore(_ state: StoredState) -> Bool
-    func capture() -> ViewCapture
+    func restore(_ state: StoredState, discards: UInt64) -> Bool
+    func adopt(_ other: any AnyViewBox)
+    func capture(_ discarded: DiscardedEvents) -> ViewCapture
     var projection: any Projection { get }
 }
 
@@ -22,7 +23,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
 struct ViewCapture: Sendable {
     let name: String
     let version: UInt32
-    /// Fingerprint of the event types under which it was folded.
+    /// Fingerprint of the event types under which it was folded, and of the events without which.
     let types: UInt64
     /// The last position folded.
     let position: Position
@@ -65,18 +66,26 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         }
     }
 
-    func restore(_ stored: StoredState) -> Bool {
-        guard stored.name == name, stored.version == version, stored.types == types,
+    func restore(_ stored: StoredState, discards: UInt64) -> Bool {
+        guard stored.name == name, stored.version == version, stored.types == types ^ discards,
             let view = try? View(encodedState: stored.bytes)
         else { return false }
         state.withLock { $0 = Present(view: view, through: stored.position) }
         return true
     }
 
-    func capture() -> ViewCapture {
+    func adopt(_ other: any AnyViewBox) {
+        guard let other = other as? ViewBox<View> else { return }
+        let present = other.present
+        state.withLock { $0 = present }
+    }
+
+    func capture(_ discarded: DiscardedEvents) -> ViewCapture {
         let present = present
         return ViewCapture(
-            name: name, version: version, types: types, position: present.through
+            name: name, version: version,
+            types: types ^ discarded.fingerprint(through: present.through),
+            position: present.through
         ) {
             try present.view.encodedState()
         }
@@ -90,6 +99,17 @@ struct ViewSet: Sendable {
     private let catalogue: EventCatalogue
     /// Events that could not be brought to their newest form.
     let upcastFailures = UpcastFailures()
+    private let discarding = Discarding()
+
+    /// Which events are passed over.
+    private final class Discarding: Sendable {
+        struct State {
+            var events = DiscardedEvents()
+            /// Whether some view has folded an event that was taken back later.
+            var isStale = false
+        }
+        let state = Mutex(State())
+    }
 
     init(_ views: [any Projection.Type], _ catalogue: EventCatalogue) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
@@ -100,7 +120,38 @@ struct ViewSet: Sendable {
     }
 
     /// The same views before the first event.
-    func fresh() -> ViewSet { ViewSet(views, catalogue) }
+    func fresh() -> ViewSet {
+        let result = ViewSet(views, catalogue)
+        result.discarded = discarded
+        return result
+    }
+
+    /// The events that are passed over.
+    var discarded: DiscardedEvents {
+        get { discarding.state.withLock { $0.events } }
+        nonmutating set { discarding.state.withLock { $0.events = newValue } }
+    }
+
+    /// Whether some view has folded an event that was taken back later: it must be folded anew.
+    var isStale: Bool { discarding.state.withLock { $0.isStale } }
+
+    /// Folds all views anew, without what was taken back. Nobody sees them half-way.
+    ///
+    /// - Parameters:
+    ///   - states: stored states; those that have folded nothing that was taken back are begun with.
+    ///   - forEachEvent: calls with every event from a position on.
+    func rebuild(
+        from states: [StoredState],
+        _ forEachEvent: (_ first: Position, _ body: (Event) -> Void) throws -> Void
+    ) rethrows {
+        let fresh = fresh()
+        fresh.restore(states)
+        try forEachEvent(fresh.next) { fresh.fold($0) }
+        for (view, box) in boxes {
+            if let other = fresh.boxes[view] { box.adopt(other) }
+        }
+        discarding.state.withLock { $0.isStale = false }
+    }
 
     private static func box<View: Projection>(
         _ view: View.Type, _ catalogue: EventCatalogue
@@ -114,7 +165,8 @@ struct ViewSet: Sendable {
     /// Whether a stored state is of one of the views, and folded as it would be here.
     func knows(_ state: StoredState) -> Bool {
         boxes.values.contains {
-            $0.name == state.name && $0.version == state.version && $0.types == state.types
+            $0.name == state.name && $0.version == state.version
+                && $0.types ^ discarded.fingerprint(through: state.position) == state.types
         }
     }
 
@@ -124,21 +176,37 @@ struct ViewSet: Sendable {
     /// Takes over stored states, each by the first that fits: same name, same version, readable.
     /// What finds none stays as it is and is folded from the log's beginning.
     func restore(_ states: [StoredState]) {
+        let discarded = discarded
         for box in boxes.values {
-            _ = states.first { box.restore($0) }
+            _ = states.first {
+                box.restore($0, discards: discarded.fingerprint(through: $0.position))
+            }
         }
     }
 
     /// Takes in an event in its newest form, in each view that has not folded it yet.
     func fold(_ event: Event) {
+        guard !isPassedOver(event) else { return }
         let event = upcast(event)
         for box in boxes.values { box.fold(event) }
     }
 
     /// Takes in events together: nobody sees a view that has only some of them.
     func fold(_ events: some Sequence<Event>) {
-        let events = events.map(upcast)
+        let events = events.filter { !isPassedOver($0) }.map(upcast)
         for box in boxes.values { box.fold(events) }
+    }
+
+    /// Whether an event was taken back; and takes in what it takes back itself.
+    private func isPassedOver(_ event: Event) -> Bool {
+        discarding.state.withLock { state in
+            if DiscardedEvents.isRecord(event) {
+                let folded = boxes.values.map(\.through).max() ?? .zero
+                let new = state.events.add(event)
+                if new.contains(where: { $0 <= folded }) { state.isStale = true }
+            }
+            return state.events.contains(event.position)
+        }
     }
 
     /// An event in its newest form, or as it is if it cannot be converted.
@@ -153,7 +221,8 @@ struct ViewSet: Sendable {
 
     /// The states of this moment, by name.
     func capture() -> [ViewCapture] {
-        boxes.values.map { $0.capture() }.sorted { $0.name < $1.name }
+        let discarded = discarded
+        return boxes.values.map { $0.capture(discarded) }.sorted { $0.name < $1.name }
     }
 
     /// The last position that each view has folded.

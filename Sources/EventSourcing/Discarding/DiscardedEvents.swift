@@ -1,0 +1,116 @@
+// Which events of a log were taken back. Whoever folds a log passes over them; a stored state that
+// has folded one is of no use any more. Spec/discarding.md.
+
+import LogFormat
+
+/// The positions of events that count as never recorded.
+package struct DiscardedEvents: Hashable, Sendable {
+    /// Ascending.
+    private(set) var positions: [UInt64] = []
+
+    /// Nothing was taken back.
+    package init() {}
+
+    /// Whether an event was taken back. O(log n).
+    package func contains(_ position: Position) -> Bool {
+        guard !positions.isEmpty else { return false }
+        let index = index(of: position.rawValue)
+        return index < positions.count && positions[index] == position.rawValue
+    }
+
+    /// Takes in an event of the log. Records of other logs, and malformed ones, say nothing; so does
+    /// what a record says of positions behind its own.
+    ///
+    /// - Returns: the positions that it takes back, or counts again, and did not before.
+    @discardableResult
+    package mutating func add(_ event: Event) -> [Position] {
+        guard Self.isRecord(event), event.isOwn, let json = event.content.json else { return [] }
+        var changed: [Position] = []
+        if let record = try? EventsDiscarded(json: json), event.type == EventsDiscarded.type,
+            record.by == event.source
+        {
+            for target in record.events
+            where target.position < event.position && !contains(target.position) {
+                let position = target.position.rawValue
+                positions.insert(position, at: index(of: position))
+                changed.append(target.position)
+            }
+        } else if let record = try? EventsReinstated(json: json),
+            event.type != EventsDiscarded.type,
+            record.by == event.source
+        {
+            for target in record.events where contains(target.position) {
+                positions.remove(at: index(of: target.position.rawValue))
+                changed.append(target.position)
+            }
+        }
+        return changed
+    }
+
+    /// Whether an event says anything of this.
+    static func isRecord(_ event: Event) -> Bool {
+        event.type == EventsDiscarded.type || event.type == EventsReinstated.type
+    }
+
+    private func index(of position: UInt64) -> Int {
+        var low = 0
+        var high = positions.count
+        while low < high {
+            let middle = (low + high) / 2
+            if positions[middle] < position { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Tells apart states at a position that were folded without different events. 0 while nothing up
+    /// to there was taken back.
+    func fingerprint(through position: Position) -> UInt64 {
+        let count = index(of: position.rawValue) + (contains(position) ? 1 : 0)
+        guard count > 0 else { return 0 }
+        var writer = StateWriter()
+        for position in positions[..<count] { writer.add(position) }
+        var hash = XXH64()
+        hash.update(writer.bytes.span.bytes)
+        return hash.value()
+    }
+
+    // MARK: In checkpoints
+
+    /// The name under which checkpoints hold it.
+    static let stateName = "daybook.discarded"
+
+    /// The set as a checkpoint holds it, or nil if it is empty.
+    func stored(at position: Position) -> StoredState? {
+        guard !positions.isEmpty else { return nil }
+        var writer = StateWriter()
+        writer.add(count: positions.count)
+        for position in positions { writer.add(position) }
+        return StoredState(
+            name: Self.stateName, version: 1, position: position, bytes: writer.bytes)
+    }
+
+    /// The set among stored states; empty if it is not there or cannot be read.
+    init(restoredFrom states: [StoredState]) {
+        guard let state = states.first(where: { $0.name == Self.stateName && $0.version == 1 }),
+            let positions = try? Self.positions(state.bytes)
+        else { return }
+        self.positions = positions
+    }
+
+    private static func positions(_ bytes: [UInt8]) throws -> [UInt64] {
+        var reader = StateReader(bytes)
+        var positions: [UInt64] = []
+        for _ in 0..<(try reader.count()) {
+            let position = try reader.integer()
+            guard position > positions.last ?? 0 else { throw reader.fault("not in order") }
+            positions.append(position)
+        }
+        try reader.finish()
+        return positions
+    }
+}
+
+extension StoredState {
+    /// Whether it is the store's own and not a view's.
+    var isOfStore: Bool { name == TimeFloor.stateName || name == DiscardedEvents.stateName }
+}

@@ -1,0 +1,131 @@
+// The records that take events back, and that count them again. Spec/discarding.md.
+
+import Foundation
+import LogFormat
+
+/// The record that takes back events of this log that no server has: views are what they would be
+/// had those never been recorded. The lines stay, and so do their ids.
+public struct EventsDiscarded: EventPayload, Hashable {
+    public static let type = "daybook.sync.discarded"
+
+    /// The incarnation that wrote the record. Positions mean something in one log only: where this is
+    /// not the line's own source, the record came from another log and says nothing here.
+    public var by: UUID
+    /// What is taken back.
+    public var events: [EventTarget]
+    /// Why.
+    public var reason: Reason
+
+    /// Why events were taken back.
+    public enum Reason: String, Hashable, Sendable {
+        /// Somebody decided to do without them.
+        case discarded
+        /// A conflict was resolved: other events stand for them, or what the server holds.
+        case superseded
+    }
+
+    /// Creates a record.
+    public init(by incarnation: UUID, events: [EventTarget], reason: Reason) {
+        by = incarnation
+        self.events = events
+        self.reason = reason
+    }
+
+    public init(json: [UInt8]) throws {
+        let members = try EventTarget.members(of: json)
+        guard case .string(let reason)? = members["reason"], let reason = Reason(rawValue: reason)
+        else { throw EventError(.invalidData, "data.reason is neither discarded nor superseded") }
+        self.reason = reason
+        by = try EventTarget.incarnation(in: members)
+        events = try EventTarget.list(in: members)
+    }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("by", by.text)
+        writer.add("reason", reason.rawValue)
+        writer.add("events", raw: EventTarget.json(events))
+        return writer.finished()
+    }
+}
+
+/// The record that counts events again that were taken back: the server turned out to hold them.
+public struct EventsReinstated: EventPayload, Hashable {
+    public static let type = "daybook.sync.reinstated"
+
+    /// The incarnation that wrote the record, as in `EventsDiscarded`.
+    public var by: UUID
+    /// What counts again.
+    public var events: [EventTarget]
+
+    /// Creates a record.
+    public init(by incarnation: UUID, events: [EventTarget]) {
+        by = incarnation
+        self.events = events
+    }
+
+    public init(json: [UInt8]) throws {
+        let members = try EventTarget.members(of: json)
+        by = try EventTarget.incarnation(in: members)
+        events = try EventTarget.list(in: members)
+    }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("by", by.text)
+        writer.add("events", raw: EventTarget.json(events))
+        return writer.finished()
+    }
+}
+
+/// One event that a record names.
+public struct EventTarget: Hashable, Sendable {
+    /// The event's position.
+    public var position: Position
+    /// The event's id.
+    public var id: UUID
+
+    /// Names an event.
+    public init(position: Position, id: UUID) {
+        self.position = position
+        self.id = id
+    }
+
+    fileprivate static func members(of json: [UInt8]) throws -> [String: JSONValue] {
+        guard case .object(let members) = try JSONValue(json.span.bytes) else {
+            throw EventError(.invalidData, "data is not a JSON object")
+        }
+        return members
+    }
+
+    fileprivate static func incarnation(in members: [String: JSONValue]) throws -> UUID {
+        guard case .string(let by)? = members["by"], let by = UUID(uuidString: by) else {
+            throw EventError(.invalidData, "data.by is not a UUID")
+        }
+        return by
+    }
+
+    fileprivate static func list(in members: [String: JSONValue]) throws -> [EventTarget] {
+        guard case .array(let list)? = members["events"] else {
+            throw EventError(.invalidData, "data.events is not an array")
+        }
+        return try list.map { target in
+            guard case .object(let target) = target,
+                case .number(let position)? = target["position"],
+                let position = position.integerValue, position > 0,
+                case .string(let id)? = target["id"], let id = UUID(uuidString: id)
+            else { throw EventError(.invalidData, "data.events has a malformed element") }
+            return EventTarget(position: Position(UInt64(position)), id: id)
+        }
+    }
+
+    fileprivate static func json(_ targets: [EventTarget]) -> [UInt8] {
+        JSONObjectWriter.array(
+            targets.map { target in
+                var writer = JSONObjectWriter()
+                writer.add("position", raw: Array("\(target.position)".utf8))
+                writer.add("id", target.id.text)
+                return writer.finished()
+            })
+    }
+}
