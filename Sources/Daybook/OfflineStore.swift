@@ -30,6 +30,8 @@ public struct OfflineStore: Sendable {
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events) }
+    /// What the server has not settled.
+    public var outbox: OutboxCommands { OutboxCommands(events) }
 
     /// Opens the store in a folder, or creates it there.
     ///
@@ -58,6 +60,7 @@ public struct OfflineStore: Sendable {
             at: url.path, account: account,
             catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
             views: builtInViews + views, environment: environment, progress: progress)
+        await events.restoreClock()
         await events.compactBySelf(compaction)
         return OfflineStore(events: events)
     }
@@ -136,22 +139,27 @@ public struct OfflineStore: Sendable {
         try await events.write(body)
     }
 
-    /// Ships what the server has not settled. One call at a time: while another is under way, this one
-    /// leaves the outbox to it, ends at once and says so in its report.
+    /// Ships what the server has not settled, then takes in what other devices of the account have
+    /// recorded. One call at a time: while another is under way, this one leaves everything to it,
+    /// ends at once and says so in its report.
     ///
     /// - Parameters:
     ///   - endpoint: where batches are posted: the server's `…/v1/events`.
     ///   - credentials: where the token comes from that says for which account they are.
-    ///   - deadline: when to stop at the latest; nil stops when nothing more can be sent now.
-    /// - Returns: what was shipped and what is left.
+    ///   - resolver: who decides conflicts; nil leaves them to the app, and they show as CONFLICT.
+    ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now.
+    /// - Returns: what was done and what is left.
     /// - Throws: `LogError`. Failures of the network are no errors; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),
-        until deadline: Date? = nil
+        resolver: (any ConflictResolver)? = nil, until deadline: Date? = nil
     ) async throws -> SyncReport {
+        var options = Replayer.Options()
+        options.resolver = resolver
         let replayer = Replayer(
-            events, transport: HTTPTransport(endpoint: endpoint), credentials: credentials)
+            events, transport: HTTPTransport(endpoint: endpoint), credentials: credentials,
+            options: options)
         return try await replayer.run(
             until: deadline.map { .at(Timestamp($0)) } ?? .whenNothingMoves)
     }

@@ -12,9 +12,12 @@ import Testing
 private struct Bench {
     var state = ReplayState()
     var now: Int64 = 1_000_000
+    /// The request that was sent last.
+    var number = 0
 
     /// `lanes[n]` is the lane of position n + 1.
     init(_ lanes: [String]) {
+        state.tokenChanged()
         for (index, lane) in lanes.enumerated() { add(UInt64(index + 1), lane) }
     }
 
@@ -31,11 +34,9 @@ private struct Bench {
 
     /// The positions that are sent next, or an empty list where nothing is.
     mutating func send() -> [UInt64] {
-        if case .send(let items) = state.next(now: now) {
-            items.map(\.position.rawValue)
-        } else {
-            []
-        }
+        guard case .send(.append(let items), let number) = state.next(now: now) else { return [] }
+        self.number = number
+        return items.map(\.position.rawValue)
     }
 
     mutating func reply(
@@ -45,7 +46,7 @@ private struct Bench {
             .reply(
                 TransportReply(
                     status: status, body: Array(body.utf8), retryAfterSeconds: retryAfter)),
-            now: now, random: 0.5)
+            to: number, now: now, random: 0.5)
     }
 
     mutating func verdicts(_ verdicts: [(UInt64, String)], more: String = "") -> ReplayState.Outcome
@@ -230,7 +231,9 @@ private struct Bench {
                 switch round % 4 {
                 case 0: bench.reply(500)
                 case 1: bench.reply(200, body: "<html>hello</html>")
-                case 2: bench.state.take(.failure("no answer"), now: bench.now, random: 0.5)
+                case 2:
+                    bench.state.take(
+                        .failure("no answer"), to: bench.number, now: bench.now, random: 0.5)
                 default: bench.reply(200, body: "{\"verdicts\":[]}")
                 }
             #expect(outcome.entries.isEmpty && outcome.settled.isEmpty)

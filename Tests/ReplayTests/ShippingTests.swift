@@ -332,7 +332,6 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     func `a paused run tries again after a minute, and one that ends sooner ends at once`()
         async throws
     {
-        #expect(ReplayState.backoffMax == 60_000)
         for end in [
             Replayer.End.whenNothingMoves, .at(Timestamp(milliseconds: Self.now + 60_000)),
         ] {
@@ -347,6 +346,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             try await store.close()
         }
         var state = ReplayState()
+        state.tokenChanged()
         let draft = EventDraft(
             type: "t", subject: "s", lane: "l", time: Timestamp(milliseconds: 0))
         let prefix = LinePrefix(own: draft.id.integer, source: 1, at: Position(1))
@@ -354,14 +354,14 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             OutboxEntry(
                 Event(prefix, content: draft, catalogue: EventCatalogue(), lineBytes: 1),
                 action: "A"))
-        guard case .send(let items) = state.next(now: 0) else {
+        guard case .send(let request, let number) = state.next(now: 0) else {
             Issue.record("nothing is sent")
             return
         }
-        _ = state.take(.reply(TransportReply(status: 404)), now: 0, random: 0)
+        _ = state.take(.reply(TransportReply(status: 404)), to: number, now: 0, random: 0)
         #expect(state.next(now: 0) == .paused(.endpoint(status: 404)))
         state.resume()
-        #expect(state.next(now: 0) == .send(items))
+        #expect(state.next(now: 0) == .send(request, number: number + 1))
     }
 
     @Test func `a record runs over no event of a type that is unknown here`() async throws {

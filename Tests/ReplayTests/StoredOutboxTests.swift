@@ -94,6 +94,10 @@ import Testing
             writer.add(count: 0)
             writer.add(through)
             writer.add(lastRecord)
+            writer.add(Timestamp(milliseconds: 0))
+            writer.add(false)
+            writer.add(count: 0)
+            writer.add(false)
             writer.add(false)
             writer.add(count: runs.count / 2)
             for number in runs { writer.add(number) }

@@ -19,6 +19,7 @@ extension Outbox {
         var record = SyncSettled(by: incarnation)
         record.replaces = lastRecord
         record.applied = settledRanges
+        record.clockOffset = clockOffset == 0 ? nil : clockOffset
         record.entries = entries().compactMap { entry in
             entry.answer.map { answer in
                 SyncSettled.Entry(

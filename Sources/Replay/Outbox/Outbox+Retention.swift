@@ -19,16 +19,20 @@ extension Outbox: CompactableView {
                 return .superseded(by: [folded.stamp])
             }
         }
-        if event.isOwn, event.action != nil, unsettled(at: event.position) != nil {
+        if event.type == SyncPulled.type, let pulled {
+            guard event.stamp != pulled.stamp else { return .needed(.current) }
+            return .superseded(by: [pulled.stamp])
+        }
+        // As long as the lines are there that it takes back, it must be.
+        if event.type == EventsDiscarded.type || event.type == EventsReinstated.type {
+            return .needed(.deletion)
+        }
+        if event.isOwn, event.action != nil, entry(at: event.position) != nil {
             return .needed(.unsettled)
         }
         if event.isOwn, !event.isKnownType { return .needed(.unknownType) }
         // The newest line says how far the outbox has come.
         return event.position == through ? .needed(.current) : .unconcerned
-    }
-
-    private func unsettled(at position: Position) -> OutboxEntry? {
-        index(at: position).map { queue[$0] }.flatMap { $0.isSettled ? nil : $0 }
     }
 }
 
@@ -37,6 +41,6 @@ extension Outbox: SettlementView {
     /// what came from elsewhere or is never shipped has nothing left to be decided. The event must
     /// have been folded. O(log n).
     public func isSettled(_ stamp: Stamp) -> Bool {
-        unsettled(at: Position(stamp.sequence))?.source.integer != stamp.source
+        entry(at: Position(stamp.sequence))?.source.integer != stamp.source
     }
 }

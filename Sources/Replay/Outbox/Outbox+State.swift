@@ -11,6 +11,14 @@ extension Outbox {
         writer.add(count: ignored)
         writer.add(through.rawValue)
         writer.add(lastRecord.rawValue)
+        writer.add(lastContact)
+        writer.add(clockOffset < 0)
+        writer.add(UInt64(clockOffset.magnitude))
+        writer.add(pulled != nil)
+        if let pulled {
+            writer.add(pulled.cursor)
+            writer.add(pulled.stamp)
+        }
         writer.add(folded != nil)
         if let folded {
             writer.add(folded.replaces.rawValue)
@@ -41,6 +49,20 @@ extension Outbox {
         lastRecord = Position(try reader.integer())
         guard lastRecord <= through else {
             throw reader.fault("a record lies behind the last line")
+        }
+        lastContact = try reader.time()
+        let isBehind = try reader.bool()
+        let offset = Int64(try reader.nonNegative())
+        guard offset <= SyncSettled.clockOffsetMax, offset > 0 || !isBehind else {
+            throw reader.fault("a clock is further off than a record holds")
+        }
+        clockOffset = isBehind ? -offset : offset
+        if try reader.bool() {
+            let cursor = try reader.string()
+            guard !cursor.isEmpty, cursor.utf8.count <= SyncPulled.cursorBytesMax else {
+                throw reader.fault("a cursor is longer than a record holds")
+            }
+            pulled = Pulled(cursor: cursor, stamp: try reader.stamp())
         }
         if try reader.bool() {
             let replaces = Position(try reader.integer())

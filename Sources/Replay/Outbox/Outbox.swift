@@ -8,7 +8,7 @@ import LogFormat
 /// The actions that the server has not settled.
 public struct Outbox: Projection {
     public static let name = "outbox"
-    public static let version = 1
+    public static let version = 2
     public static let dependsOnRules = true
 
     /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
@@ -23,6 +23,16 @@ public struct Outbox: Projection {
     var lastRecord = Position.zero
     /// The last record that stands for others.
     var folded: Folded?
+    /// How far the account's events have been read, and the record that says so.
+    var pulled: Pulled?
+    /// What has to be added to the device's clock to get the server's, as the last record has it;
+    /// in milliseconds.
+    package internal(set) var clockOffset: Int64 = 0
+    /// When the server was last heard of, as far as records tell.
+    package internal(set) var lastContact = Timestamp(milliseconds: 0)
+    /// The last record with which somebody decided on an event. Not part of the stored state: a
+    /// running replayer looks whether it has moved.
+    package private(set) var lastDecision = Position.zero
     /// Records that could not be read.
     public internal(set) var ignored = 0
 
@@ -32,7 +42,16 @@ public struct Outbox: Projection {
         var stamp: Stamp
     }
 
+    /// A cursor of the server.
+    struct Pulled: Hashable, Sendable {
+        var cursor: String
+        var stamp: Stamp
+    }
+
     public init() {}
+
+    /// The cursor behind which the account's events have not been read yet; nil is the beginning.
+    package var cursor: String? { pulled?.cursor }
 
     public mutating func fold(_ event: Event) {
         through = max(through, event.position)
@@ -42,6 +61,16 @@ public struct Outbox: Projection {
                 return
             }
             if Self.isOwn(record, event) { take(record, event) }
+        } else if event.type == SyncPulled.type {
+            guard let record = try? SyncPulled(json: event.content.json ?? []) else {
+                ignored += 1
+                return
+            }
+            if event.isOwn, record.by == event.source {
+                pulled = Pulled(cursor: record.next, stamp: event.stamp)
+            }
+        } else if event.type == EventsDiscarded.type {
+            take(discards: event)
         } else if event.isOwn, let action = event.action {
             queue.append(OutboxEntry(event, action: action))
         } else if event.isOwn, !event.isKnownType {
@@ -57,11 +86,13 @@ public struct Outbox: Projection {
     private mutating func take(_ record: SyncSettled, _ event: Event) {
         let before = lastRecord
         lastRecord = event.position
+        lastContact = event.time
         if let replaces = record.replaces {
             // Made without knowing the records that came after: they know better.
             guard before <= replaces, replaces < event.position else { return }
             folded = Folded(replaces: replaces, stamp: event.stamp)
         }
+        if let clock = record.clockOffset { clockOffset = clock }
         for range in record.applied + record.duplicate { settle(range) }
         for entry in record.entries {
             guard let index = self.index(at: Position(entry.position)),
@@ -70,7 +101,24 @@ public struct Outbox: Projection {
             queue[index].answer = OutboxEntry.Answer(
                 outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
                 code: entry.code, detail: entry.detail)
+            if entry.isDecision { lastDecision = event.position }
         }
+        dropTombstones()
+    }
+
+    /// What was taken back has left the outbox; if the view is folded anew, it was never in it.
+    private mutating func take(discards event: Event) {
+        guard event.isOwn, let record = try? EventsDiscarded(json: event.content.json ?? []),
+            record.by == event.source
+        else { return }
+        for target in record.events where index(at: target.position) != nil {
+            settle(target.position.rawValue...target.position.rawValue)
+        }
+        lastDecision = event.position
+        dropTombstones()
+    }
+
+    private mutating func dropTombstones() {
         while queue.first?.isSettled ?? false {
             queue.removeFirst()
             tombstones -= 1
@@ -108,6 +156,11 @@ public struct Outbox: Projection {
             if queue[middle].position < position { low = middle + 1 } else { high = middle }
         }
         return low
+    }
+
+    /// The unsettled action at a position. O(log n).
+    package func entry(at position: Position) -> OutboxEntry? {
+        index(at: position).map { queue[$0] }.flatMap { $0.isSettled ? nil : $0 }
     }
 
     /// How many actions are not settled. O(1).

@@ -17,6 +17,9 @@ public struct SyncSettled: EventPayload, Hashable {
     public var duplicate: [ClosedRange<UInt64>] = []
     /// Everything else worth a record.
     public var entries: [Entry] = []
+    /// What has to be added to the device's clock to get the server's, in milliseconds; nil where the
+    /// record says nothing of it.
+    public var clockOffset: Int64?
     /// The record stands for all records of this log up to here. Nil for the record of one reply.
     public var replaces: Position?
 
@@ -34,6 +37,9 @@ public struct SyncSettled: EventPayload, Hashable {
         public var code: String?
         /// The server's words.
         public var detail: String?
+        /// Whether it is not an answer but somebody's wish to try again.
+        var isDecision: Bool { outcome == .retry && retryCount == 0 }
+
         /// When the answer came. Nil: when the record was made.
         public var at: Timestamp?
 
@@ -66,7 +72,9 @@ public struct SyncSettled: EventPayload, Hashable {
     public init(by incarnation: UUID) { by = incarnation }
 
     /// Whether there is anything to remember.
-    public var isEmpty: Bool { applied.isEmpty && duplicate.isEmpty && entries.isEmpty }
+    public var isEmpty: Bool {
+        applied.isEmpty && duplicate.isEmpty && entries.isEmpty && clockOffset == nil
+    }
 
     public init(json: [UInt8]) throws {
         guard case .object(let members) = try JSONValue(json.span.bytes) else {
@@ -83,6 +91,11 @@ public struct SyncSettled: EventPayload, Hashable {
                 position > 0
             else { throw EventError(.invalidData, "data.replaces is not a position") }
             self.replaces = Position(UInt64(position))
+        }
+        if case .number(let number)? = members["clock"], let offset = number.integerValue,
+            offset.magnitude <= Self.clockOffsetMax.magnitude
+        {
+            clockOffset = Int64(offset)
         }
         guard let list = members["entries"] else { return }
         guard case .array(let entries) = list else {
@@ -107,6 +120,8 @@ public struct SyncSettled: EventPayload, Hashable {
         }
     }
 
+    /// A clock is off by a century at most; more is nonsense.
+    static let clockOffsetMax: Int64 = 100 * 366 * 86_400_000
     /// Bytes of a code at most.
     static let codeBytesMax = 64
     /// Bytes of the server's words at most.
@@ -151,6 +166,7 @@ public struct SyncSettled: EventPayload, Hashable {
         if !applied.isEmpty { writer.add("applied", raw: pairs(applied)) }
         if !duplicate.isEmpty { writer.add("duplicate", raw: pairs(duplicate)) }
         if let replaces { writer.add("replaces", raw: Array("\(replaces)".utf8)) }
+        if let clockOffset { writer.add("clock", raw: Array("\(clockOffset)".utf8)) }
         if !entries.isEmpty {
             let list = entries.map { entry in
                 var writer = JSONObjectWriter()

@@ -1,52 +1,72 @@
 // What the replayer knows and decides: a value without clock, network or randomness of its own.
-// Inputs go in through `add`, `next` and `take`; what has to be done comes out. The rows of the
-// decision table in Spec/replay.md bear the same labels (V… for verdicts, W… for whole answers).
+// Inputs go in (the outbox, answers, tokens, conditions, the time), `next` says what has to be done.
+// The rows of the decision table in Spec/replay.md bear the same labels: V for verdicts, W for whole
+// answers, R for reads, T for tokens, C for conditions.
 
 import DequeModule
 import EventSourcing
 import Foundation
-import HeapModule
 import LogFormat
 
-/// The state of shipping one log's outbox.
+/// The state of one log's exchange with its server.
 ///
-/// Invariants: at most one batch is under way; events of a lane are sent in order and none while an
+/// Invariants: events of a lane are in one request at most, are sent in order, and none while an
 /// earlier one of the lane is held; nothing leaves the state but by a record that the log keeps.
 public struct ReplayState: Sendable {
     /// What to do next.
     public enum Action: Hashable, Sendable {
-        /// Send these events in this order, and hand the answer to `take`.
-        case send([Item])
-        /// Nothing can be sent before this time, in milliseconds since 1970.
+        /// Send this, and hand the answer with the same number to `take`.
+        case send(Request, number: Int)
+        /// Nothing can be done before this time, in milliseconds since 1970, unless an answer or
+        /// another input comes.
         case wait(until: Int64)
-        /// Get a new token, then call `tokenChanged` or `tokenRefused`.
+        /// Get a token (`Credentials.token`), then call one of the token inputs.
+        case getToken
+        /// Get a new token (`Credentials.refresh`), then call one of the token inputs.
         case refreshToken
-        /// Nothing can be sent until somebody changes something.
+        /// Nothing can be done until a request is answered, or it is this time, if there is one.
+        case busy(until: Int64?)
+        /// Nothing can be done until somebody changes something.
         case paused(Pause)
-        /// There is nothing to send.
+        /// There is nothing to do.
         case idle
     }
 
-    /// One event to send.
-    public struct Item: Hashable, Sendable {
-        /// The event.
-        public let id: UUID
-        /// Its place, by which its line is found.
-        public let position: Position
-        let lane: EntityID
-        let lineBytes: Int
-        var retryCount: Int
+    /// A request.
+    public enum Request: Hashable, Sendable {
+        /// Ship these events in this order.
+        case append([ReplayItem])
+        /// Read the account's events behind a cursor.
+        case read(after: String?)
     }
 
-    /// Why nothing is sent although there is something to send.
+    /// Why nothing is done although there is something to do.
     public enum Pause: Hashable, Sendable {
         /// The server refuses the token, and no new one is to be had.
         case unauthorized
         /// The server's answers say that the endpoint is wrong.
         case endpoint(status: Int)
+        /// There is no network.
+        case offline
+        /// The conditions do not allow it: syncing is off, or this network is not to be used.
+        case notAllowed
     }
 
-    /// The answer to a batch.
+    /// What the world allows.
+    public struct Conditions: Hashable, Sendable {
+        /// Whether there is a network.
+        public var isReachable = true
+        /// Whether it may be used now.
+        public var isAllowed = true
+
+        /// Everything is allowed.
+        public init(isReachable: Bool = true, isAllowed: Bool = true) {
+            self.isReachable = isReachable
+            self.isAllowed = isAllowed
+        }
+    }
+
+    /// The answer to a request.
     public enum Answer: Sendable {
         /// A complete answer.
         case reply(TransportReply)
@@ -60,56 +80,65 @@ public struct ReplayState: Sendable {
         public var settled: [Position: Verdict.Status] = [:]
         /// What the log must remember of events that were not settled.
         public var entries: [SyncSettled.Entry] = []
+        /// Events in conflict, with what the server holds instead.
+        public var conflicts: [(item: ReplayItem, current: JSONValue?)] = []
         /// Whether another log writes under this one's name.
         public var isForked = false
+        /// A page that was read: to be recorded, then `pageRecorded` or `pageRefused`.
+        public var page: Page?
         /// Something to tell the person in charge.
         public var message: String?
+        /// Whether the answer is certainly the server's: its clock counts then.
+        public var isServers = false
     }
 
-    private struct Lane {
-        var queue: Deque<Item> = []
-        var hold = Hold.none
-        /// The position under which the lane stands in `ready`, if it does.
-        var readyAt: Position?
+    /// A page of the account's events.
+    public struct Page: Hashable, Sendable {
+        /// A JSON array.
+        public var body: [UInt8]
+        /// The cursor of the next one.
+        public var next: String?
     }
 
-    private enum Hold: Hashable {
-        case none
-        case until(Int64)
-        case forever
+    private enum TokenState {
+        case unknown
+        case usable
+        case refused
     }
 
-    private struct Ready: Comparable {
-        var position: Position
-        var lane: EntityID
-        static func < (lhs: Ready, rhs: Ready) -> Bool { lhs.position < rhs.position }
-    }
-
-    private struct Waiting: Comparable {
-        var time: Int64
-        var lane: EntityID
-        static func < (lhs: Waiting, rhs: Waiting) -> Bool { lhs.time < rhs.time }
-    }
-
-    private var lanes: [EntityID: Lane] = [:]
-    private var ready = Heap<Ready>()
-    private var waiting = Heap<Waiting>()
-    private var underWay: [Item] = []
+    var lanes = LaneSet()
+    private var underWay: [Int: Request] = [:]
+    private var lastNumber = 0
+    /// Requests that are under way at the same time at most.
+    private let requestsMax: Int
+    private let resolvesConflicts: Bool
     /// Parts of a refused batch that are still to be tried, in order.
-    private var parts: Deque<[Item]> = []
+    private var parts: Deque<[ReplayItem]> = []
     /// A lone event that was refused as malformed; parked once something else gets through.
-    private var suspect: (item: Item, status: Int)?
+    private var suspect: (item: ReplayItem, status: Int)?
     private var batchEventsMax = Self.batchEvents
     private var failures = 0
     private var notBefore: Int64 = 0
     private var pause: Pause?
-    private var tokenState = TokenState.usable
+    private var conditions = Conditions()
+    private var reading: Reading?
 
-    private enum TokenState {
-        case usable
-        case refused
-        case refreshed
+    private struct Reading {
+        var cursor: String?
+        /// The cursor was refused, and reading begins again at the beginning.
+        var isRestarted = false
     }
+
+    private var token = TokenState.unknown
+    /// Whether the token was renewed and nothing has shown yet that the server takes it.
+    private var isTokenNew = false
+    private var tokenExpiresAt: Int64?
+    /// When to renew it, by the server's clock.
+    private var tokenRenewAt: Int64?
+    /// Milliseconds to add to the device's clock to get the server's.
+    private var clockOffset: Int64 = 0
+    /// Requests up to this number carried an older token.
+    private var tokenSince = 0
 
     /// Events in a batch at most.
     static let batchEvents = 500
@@ -123,219 +152,280 @@ public struct ReplayState: Sendable {
     static let backoffMax: Int64 = 60_000
     /// The longest time a server may make the pipeline wait.
     static let retryAfterMax: Int64 = 3_600_000
+    /// How long before its end a token is renewed at the latest.
+    static let renewalMilliseconds: Int64 = 60_000
 
     /// An empty state.
-    public init() {}
+    ///
+    /// - Parameters:
+    ///   - requestsMax: requests that may be under way at the same time. They never hold events of
+    ///     one lane.
+    ///   - resolvesConflicts: whether events in conflict are sent once more, so that the server says
+    ///     what it holds instead, and somebody is there to resolve it.
+    public init(requestsMax: Int = 1, resolvesConflicts: Bool = false) {
+        precondition(requestsMax > 0, "somebody must be allowed to send")
+        self.requestsMax = requestsMax
+        self.resolvesConflicts = resolvesConflicts
+    }
 
-    // MARK: The outbox changed
+    // MARK: The outbox
 
     /// Takes in an event of the outbox; positions must rise.
     public mutating func add(_ entry: OutboxEntry) {
-        let item = Item(
-            id: entry.id, position: entry.position, lane: EntityID(entry.lane),
-            lineBytes: entry.lineBytes, retryCount: entry.retryCount)
-        var lane = lanes.removeValue(forKey: item.lane) ?? Lane()
-        lane.queue.append(item)
-        if entry.status != .pending { lane.hold = .forever }
-        offer(&lane, item.lane)
-        lanes[item.lane] = lane
+        lanes.add(ReplayItem(entry), isHeld: isHeld(entry))
     }
 
-    /// Puts a lane among those that can send, if it can.
-    private mutating func offer(_ lane: inout Lane, _ name: EntityID) {
-        guard lane.hold == .none, lane.readyAt == nil, let first = lane.queue.first else { return }
-        lane.readyAt = first.position
-        ready.insert(Ready(position: first.position, lane: name))
+    /// Somebody has decided on events that were held: takes over the whole outbox. O(outbox).
+    public mutating func decided(_ entries: some Sequence<OutboxEntry>) {
+        lanes.replace(by: entries.map { (ReplayItem($0), $0.status != .pending) })
+    }
+
+    private func isHeld(_ entry: OutboxEntry) -> Bool {
+        switch entry.status {
+        case .pending: false
+        case .failed: true
+        case .conflict: !resolvesConflicts
+        }
+    }
+
+    /// How many events wait, held ones included. O(lanes).
+    public var count: Int { lanes.count }
+
+    /// How many events wait in lanes that only a person's decision sets free. O(lanes).
+    public var heldCount: Int { lanes.heldCount }
+
+    /// Whether a request was not answered yet.
+    public var isBusy: Bool { !underWay.isEmpty }
+
+    // MARK: Reading
+
+    /// What other logs of the account have recorded is to be read, from a cursor on; nil is the
+    /// beginning. If it is being read already, nothing changes.
+    public mutating func read(after cursor: String?) {
+        if reading == nil { reading = Reading(cursor: cursor) }
+    }
+
+    /// A page is in the log: reading goes on behind it, unless it was the last.
+    ///
+    /// - Parameter isLast: whether it was empty, or leads nowhere.
+    public mutating func pageRecorded(_ page: Page, isLast: Bool) {
+        reading =
+            isLast ? nil : Reading(cursor: page.next, isRestarted: reading?.isRestarted ?? false)
+    }
+
+    /// R4: what came is no page: nothing of it was recorded, and reading ends for this time.
+    public mutating func pageRefused() { reading = nil }
+
+    // MARK: Conditions
+
+    /// C1, C2: what the world allows has changed. When the network comes back, what waited for it
+    /// is tried at once.
+    public mutating func set(_ conditions: Conditions) {
+        if conditions.isReachable, !self.conditions.isReachable {
+            notBefore = 0
+            failures = 0
+        }
+        self.conditions = conditions
+    }
+
+    /// Somebody has looked into the reason of a pause, or wants no more waiting.
+    public mutating func resume() {
+        pause = nil
+        notBefore = 0
+        if token == .refused { token = .unknown }
+    }
+
+    // MARK: The token
+
+    /// T1: there is a token, or none is needed.
+    ///
+    /// - Parameters:
+    ///   - expiresAt: when it ends by the server's clock, in milliseconds since 1970.
+    ///   - now: the device's time.
+    public mutating func tokenChanged(expiresAt: Int64? = nil, now: Int64 = 0) {
+        isTokenNew = token == .refused
+        token = .usable
+        tokenSince = lastNumber
+        tokenExpiresAt = expiresAt
+        planRenewal(now)
+        if pause == .unauthorized { pause = nil }
+    }
+
+    /// T3: no new token is to be had.
+    public mutating func tokenRefused() {
+        token = .unknown
+        pause = .unauthorized
+    }
+
+    /// T4: a token could not be had just now. Nothing is charged; the pipeline backs off.
+    public mutating func tokenFailed(
+        _ reason: String, now: Int64, random: Double
+    ) -> Outcome {
+        backOff(now, random, reason)
+    }
+
+    /// The server's clock is known better.
+    public mutating func setClock(offset: Int64, now: Int64) {
+        clockOffset = offset
+        planRenewal(now)
+    }
+
+    /// A token is renewed a minute before its end, one that lives less than two at half-time. One
+    /// that seems to have ended when it came is left to the server: a clock may be wrong.
+    private mutating func planRenewal(_ now: Int64) {
+        tokenRenewAt = tokenExpiresAt.flatMap { end in
+            let rest = end - (now + clockOffset)
+            return rest > 0 ? end - min(Self.renewalMilliseconds, rest / 2) : nil
+        }
     }
 
     // MARK: What to do
 
-    /// Decides what to do at a time. After `send`, `take` must follow.
+    /// Decides what to do at a time. After `send`, `take` must follow; meanwhile other requests may
+    /// be sent.
     public mutating func next(now: Int64) -> Action {
-        precondition(underWay.isEmpty, "a batch is under way")
-        if let pause { return .paused(pause) }
-        if tokenState == .refused { return .refreshToken }
-        while let first = waiting.min, first.time <= now {
-            let due = waiting.removeMin()
-            guard var lane = lanes.removeValue(forKey: due.lane) else { continue }
-            if lane.hold == .until(due.time) {
-                lane.hold = .none
-                offer(&lane, due.lane)
+        lanes.release(now: now)
+        let hasWork = lanes.isReady || !parts.isEmpty || reading != nil
+        guard hasWork else {
+            if isBusy { return busy() }
+            return lanes.nextDue.map { .wait(until: max($0, notBefore)) } ?? .idle
+        }
+        if let pause { return isBusy ? busy() : .paused(pause) }
+        guard conditions.isReachable else { return isBusy ? busy() : .paused(.offline) }  // C1
+        guard conditions.isAllowed else { return isBusy ? busy() : .paused(.notAllowed) }  // C2
+        switch token {
+        case .unknown: return .getToken
+        case .refused: return .refreshToken  // T2
+        case .usable:
+            if let tokenRenewAt, tokenRenewAt <= now + clockOffset {
+                self.tokenRenewAt = nil
+                return .refreshToken
             }
-            lanes[due.lane] = lane
         }
-        guard !ready.isEmpty || !parts.isEmpty else {
-            return waiting.min.map { .wait(until: max($0.time, notBefore)) } ?? .idle
+        guard underWay.count < requestsMax else { return busy() }
+        guard notBefore <= now else { return isBusy ? busy() : .wait(until: notBefore) }
+        // While the event that is to blame is looked for, requests go one after the other.
+        guard parts.isEmpty || !isBusy else { return busy() }
+        let isReading = underWay.values.contains {
+            if case .read = $0 { true } else { false }
         }
-        guard notBefore <= now else { return .wait(until: notBefore) }
-        let items = nextPart() ?? nextBatch()
-        guard !items.isEmpty else { return next(now: now) }
-        underWay = items
-        return .send(items)
+        guard let items = nextPart() ?? nextBatch() else {
+            guard let reading, !isReading else { return isBusy ? busy() : next(now: now) }
+            return send(.read(after: reading.cursor))
+        }
+        return send(.append(items))
+    }
+
+    /// More requests may be sent before an answer comes, once a wait is over.
+    private func busy() -> Action {
+        guard underWay.count < requestsMax, parts.isEmpty else { return .busy(until: nil) }
+        return .busy(until: [notBefore, lanes.nextDue].compactMap(\.self).max())
+    }
+
+    private mutating func send(_ request: Request) -> Action {
+        lastNumber += 1
+        underWay[lastNumber] = request
+        return .send(request, number: lastNumber)
     }
 
     /// What is left to try of a refused batch: only events that are next in their lane by now.
-    private mutating func nextPart() -> [Item]? {
+    private mutating func nextPart() -> [ReplayItem]? {
         while let part = parts.popFirst() {
-            var taken: [EntityID: Int] = [:]
-            let items = part.filter { item in
-                let index = taken[item.lane, default: 0]
-                guard let lane = lanes[item.lane], lane.hold == .none,
-                    index < lane.queue.count, lane.queue[index].position == item.position
-                else { return false }
-                taken[item.lane] = index + 1
-                return true
-            }
+            let items = lanes.take(again: part)
             if !items.isEmpty { return items }
         }
         return nil
     }
 
-    /// The oldest events of all lanes that can send, as many as a batch takes.
-    private mutating func nextBatch() -> [Item] {
-        var items: [Item] = []
-        var bytes = 0
-        var taken: [EntityID: Int] = [:]
-        while items.count < batchEventsMax, let next = ready.min {
-            guard var lane = lanes[next.lane], lane.hold == .none,
-                lane.readyAt == next.position
-            else {
-                ready.removeMin()
-                continue
-            }
-            let index = taken[next.lane, default: 0]
-            let item = lane.queue[index]
-            guard items.isEmpty || bytes + item.lineBytes + 1 <= Self.batchBytes else { break }
-            ready.removeMin()
-            items.append(item)
-            bytes += item.lineBytes + 1
-            taken[next.lane] = index + 1
-            if index + 1 < lane.queue.count {
-                lane.readyAt = lane.queue[index + 1].position
-                ready.insert(Ready(position: lane.queue[index + 1].position, lane: next.lane))
-            } else {
-                lane.readyAt = nil
-            }
-            lanes[next.lane] = lane
-        }
-        return items
-    }
-
-    /// How many events wait, held ones included.
-    public var count: Int { lanes.values.reduce(0) { $0 + $1.queue.count } }
-
-    /// How many events wait in lanes that only a person's decision sets free.
-    public var heldCount: Int {
-        lanes.values.reduce(0) { $0 + ($1.hold == .forever ? $1.queue.count : 0) }
-    }
-
-    // MARK: The token
-
-    /// A new token is there.
-    public mutating func tokenChanged() {
-        tokenState = .refreshed
-        if pause == .unauthorized { pause = nil }
-    }
-
-    /// No new token is to be had.
-    public mutating func tokenRefused() {
-        tokenState = .usable
-        pause = .unauthorized
-    }
-
-    /// Somebody has looked into the reason of a pause.
-    public mutating func resume() {
-        pause = nil
-        tokenState = .usable
+    private mutating func nextBatch() -> [ReplayItem]? {
+        let items = lanes.takeBatch(eventsMax: batchEventsMax, bytesMax: Self.batchBytes)
+        return items.isEmpty ? nil : items
     }
 
     // MARK: The answer
 
-    /// Takes in the answer to the batch under way.
+    /// Takes in the answer to a request.
     ///
     /// - Parameters:
     ///   - answer: what came back, or why nothing did.
+    ///   - number: the request's.
     ///   - now: the time, in milliseconds since 1970.
     ///   - random: a random number between 0 and 1, for the backoff.
     /// - Returns: what is to be recorded, and words for whoever looks on.
-    public mutating func take(_ answer: Answer, now: Int64, random: Double) -> Outcome {
-        let items = underWay
-        underWay = []
+    public mutating func take(
+        _ answer: Answer, to number: Int, now: Int64, random: Double
+    ) -> Outcome {
+        guard let request = underWay.removeValue(forKey: number) else {
+            preconditionFailure("there is no request \(number) under way")
+        }
+        defer { if case .append(let items) = request { lanes.giveBack(items) } }
         switch answer {
         case .failure(let reason):  // W7
-            return backOff(items, now, random, reason)
+            return backOff(now, random, reason)
         case .reply(let reply):
-            return take(reply, items, now, random)
+            return take(reply, to: request, number, now, random)
         }
     }
 
     private mutating func take(
-        _ reply: TransportReply, _ items: [Item], _ now: Int64, _ random: Double
+        _ reply: TransportReply, to request: Request, _ number: Int, _ now: Int64,
+        _ random: Double
     ) -> Outcome {
-        switch reply.status {
-        case 200:
+        switch (reply.status, request) {
+        case (200, .append(let items)):
             guard let verdicts = Verdict.parse(reply.body) else {  // W7
-                return backOff(items, now, random, "the answer is not a verdict reply")
+                return backOff(now, random, "the answer is not a verdict reply")
             }
             return take(verdicts, items, now, random)
-        case 401:  // W1
-            giveBack(items)
-            if tokenState == .refreshed {
-                tokenState = .usable
-                pause = .unauthorized
-                return Outcome(message: "the server refuses the token (401)")
+        case (200, .read):  // R1
+            failures = 0
+            isTokenNew = false
+            return Outcome(page: Page(body: reply.body, next: reply.next))
+        case (401, _):  // W1
+            // The answer to a request with an older token says nothing of this one.
+            guard number > tokenSince else { return Outcome() }
+            guard isTokenNew else {
+                token = .refused
+                return Outcome()
             }
-            tokenState = .refused
-            return Outcome()
-        case 413:  // W2
-            tokenState = .usable
+            isTokenNew = false
+            token = .unknown
+            pause = .unauthorized
+            return Outcome(message: "the server refuses the token (401)")
+        case (413, .append(let items)):  // W2
             guard items.count > 1 else { return park(items[0], "http_413", "too large") }
             batchEventsMax = max(1, items.count / 2)
-            giveBack(items)
             return Outcome()
-        case 400, 422:  // W3
-            tokenState = .usable
+        case (400, .append(let items)), (422, .append(let items)):  // W3
             return bisect(items, reply.status)
-        case 429, 503:  // W5
+        case (400, .read(let cursor)) where cursor != nil && reading?.isRestarted == false:  // R2
+            reading = Reading(cursor: nil, isRestarted: true)
+            return Outcome(message: "the server does not know the place to read on; from the start")
+        case (429, _), (503, _):  // W5
             guard let seconds = reply.retryAfterSeconds else {
-                return backOff(items, now, random, "the server answers \(reply.status)")
+                return backOff(now, random, "the server answers \(reply.status)")
             }
-            giveBack(items)
             let delay = Self.delay(seconds)
-            notBefore = now + delay
+            notBefore = max(notBefore, now + delay)
             return Outcome(message: "the server asks to wait \(delay / 1_000) s")
-        case 300..<500:  // W4
-            giveBack(items)
+        case (300..<500, .read):  // R3
+            reading = nil
+            return Outcome(message: "the server's events cannot be read (\(reply.status))")
+        case (300..<500, .append):  // W4
             pause = .endpoint(status: reply.status)
             return Outcome(message: "the server answers \(reply.status): is the endpoint right?")
         default:  // W6
-            return backOff(items, now, random, "the server answers \(reply.status)")
+            return backOff(now, random, "the server answers \(reply.status)")
         }
     }
 
-    /// Puts events back to where they were.
-    private mutating func giveBack(_ items: [Item]) {
-        offerLanes(of: items)
+    /// W6, W7, T4: nothing is charged; the whole pipeline waits.
+    private mutating func backOff(
+        _ now: Int64, _ random: Double, _ reason: String
+    ) -> Outcome {
         // What was still to be tried of a refused batch is found again through its lanes.
         parts = []
-    }
-
-    /// Lets the lanes of a batch that has come back send again, and forgets those that are empty.
-    private mutating func offerLanes(of items: [Item]) {
-        for name in Set(items.map(\.lane)) {
-            guard var lane = lanes.removeValue(forKey: name), !lane.queue.isEmpty else { continue }
-            lane.readyAt = nil
-            offer(&lane, name)
-            lanes[name] = lane
-        }
-    }
-
-    /// W6, W7: nothing is charged; the whole pipeline waits.
-    private mutating func backOff(
-        _ items: [Item], _ now: Int64, _ random: Double, _ reason: String
-    ) -> Outcome {
-        giveBack(items)
-        notBefore = now + Self.backoff(failures, random)
+        notBefore = max(notBefore, now + Self.backoff(failures, random))
         failures += 1
         return Outcome(message: reason)
     }
@@ -351,28 +441,29 @@ public struct ReplayState: Sendable {
         return Int64(Double(ceiling) * random)
     }
 
+    // MARK: Refused as malformed
+
     /// W3: halves a refused batch until the refused event is alone.
-    private mutating func bisect(_ items: [Item], _ status: Int) -> Outcome {
+    private mutating func bisect(_ items: [ReplayItem], _ status: Int) -> Outcome {
         if items.count > 1 {
-            offerLanes(of: items)
             let middle = items.count / 2
             parts.prepend(Array(items[middle...]))
             parts.prepend(Array(items[..<middle]))
             return Outcome()
         }
         let item = items[0]
-        if let suspect, suspect.item.lane != item.lane {
+        if let suspect, suspect.item.laneID != item.laneID {
             // Two different lanes refused in a row: it is not the events.
             self.suspect = nil
-            release(suspect.item.lane)
-            giveBack([item])
+            lanes.free(suspect.item)
+            parts = []
             pause = .endpoint(status: status)
             return Outcome(
                 message: "the server refuses every event (\(status)): is the endpoint right?")
         }
-        hold(item.lane)
+        lanes.hold(item)
         suspect = (item, status)
-        guard ready.isEmpty, parts.isEmpty else { return Outcome() }
+        guard !lanes.isReady, parts.isEmpty else { return Outcome() }
         return confirmSuspect()
     }
 
@@ -384,15 +475,15 @@ public struct ReplayState: Sendable {
     }
 
     /// Lets go of a lone refused event that nothing has confirmed: a run ends, and the next one will
-    /// find out.
-    mutating func releaseSuspect() {
+    /// meet it again.
+    public mutating func releaseSuspect() {
         guard let suspect else { return }
         self.suspect = nil
-        release(suspect.item.lane)
+        lanes.free(suspect.item)
     }
 
-    private mutating func park(_ item: Item, _ code: String, _ detail: String) -> Outcome {
-        hold(item.lane)
+    private mutating func park(_ item: ReplayItem, _ code: String, _ detail: String) -> Outcome {
+        lanes.hold(item)
         return Outcome(
             entries: [
                 SyncSettled.Entry(
@@ -401,85 +492,74 @@ public struct ReplayState: Sendable {
             ])
     }
 
-    private mutating func hold(_ lane: EntityID) {
-        lanes[lane]?.hold = .forever
-        lanes[lane]?.readyAt = nil
-    }
-
-    private mutating func release(_ name: EntityID) {
-        guard var lane = lanes.removeValue(forKey: name) else { return }
-        lane.hold = .none
-        offer(&lane, name)
-        lanes[name] = lane
-    }
+    // MARK: Verdicts
 
     private mutating func take(
-        _ verdicts: [Verdict], _ items: [Item], _ now: Int64, _ random: Double
+        _ verdicts: [Verdict], _ items: [ReplayItem], _ now: Int64, _ random: Double
     ) -> Outcome {
         var byID: [UUID: Verdict] = [:]
         for verdict in verdicts { byID[verdict.id] = verdict }
         var outcome = Outcome()
         var stopped: Set<EntityID> = []
         for item in items {
-            guard !stopped.contains(item.lane), let verdict = byID[item.id] else {
+            guard !stopped.contains(item.laneID), let verdict = byID[item.id] else {
                 // V5, and whatever a server answers behind a lane's stop.
-                stopped.insert(item.lane)
+                stopped.insert(item.laneID)
                 continue
             }
             switch verdict.status {
             case .applied, .duplicate:  // V1
                 outcome.settled[item.position] = verdict.status
-                lanes[item.lane]?.queue.removeFirst()
+                lanes.settle(item)
                 if verdict.code == "source_fork" {
                     outcome.isForked = true
                     outcome.message =
                         "another log writes under this one's name; this one takes a new name"
                 }
             case .rejected:  // V2
-                stopped.insert(item.lane)
+                stopped.insert(item.laneID)
                 outcome.entries +=
                     park(
                         item, verdict.code ?? "rejected", verdict.detail ?? "rejected"
                     ).entries
             case .conflict:  // V3
-                stopped.insert(item.lane)
-                hold(item.lane)
+                stopped.insert(item.laneID)
+                lanes.hold(item)
+                outcome.conflicts.append((item, verdict.current))
                 outcome.entries.append(
                     SyncSettled.Entry(
                         position: item.position.rawValue, id: item.id, outcome: .conflict,
                         retryCount: item.retryCount, code: verdict.code, detail: verdict.detail))
             case .retry:  // V4
-                stopped.insert(item.lane)
+                stopped.insert(item.laneID)
                 outcome.entries.append(charge(item, verdict, now, random))
             case .unprocessed:  // V5
-                stopped.insert(item.lane)
+                stopped.insert(item.laneID)
             }
         }
         guard !outcome.settled.isEmpty || !outcome.entries.isEmpty else {
-            return backOff(items, now, random, "the server looked at no event")
+            return backOff(now, random, "the server looked at no event")
         }
+        outcome.isServers = true
         failures = 0
-        tokenState = .usable
+        isTokenNew = false
         batchEventsMax = min(Self.batchEvents, batchEventsMax * 2)
         outcome.entries += confirmSuspect().entries
-        offerLanes(of: items)
         return outcome
     }
 
     /// V4: backs the lane off and charges it; the fifth time parks.
     private mutating func charge(
-        _ item: Item, _ verdict: Verdict, _ now: Int64, _ random: Double
+        _ item: ReplayItem, _ verdict: Verdict, _ now: Int64, _ random: Double
     ) -> SyncSettled.Entry {
         let count = item.retryCount + 1
         let isLast = count >= Self.retriesMax
         if isLast {
-            hold(item.lane)
+            lanes.hold(item)
         } else {
             let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
             let delay = wish > 0 ? wish : Self.backoff(item.retryCount, random)
-            lanes[item.lane]?.queue[0].retryCount = count
-            lanes[item.lane]?.hold = .until(now + delay)
-            waiting.insert(Waiting(time: now + delay, lane: item.lane))
+            lanes.hold(item, until: now + delay, retryCount: count)
         }
         return SyncSettled.Entry(
             position: item.position.rawValue, id: item.id, outcome: isLast ? .parked : .retry,

@@ -13,6 +13,24 @@ enum ServerClock {
         let offset = serverDate + 500 - (sent + (received - sent) / 2)
         return abs(offset) <= resolutionMilliseconds ? 0 : offset
     }
+
+    /// An offset this far from the one on record is worth a record.
+    private static let newsMilliseconds: Int64 = 5_000
+
+    /// Whether an offset is to be recorded. It must be one that a record can hold.
+    static func isNews(_ offset: Int64, known: Int64) -> Bool {
+        abs(offset) <= SyncSettled.clockOffsetMax && abs(offset - known) > newsMilliseconds
+    }
+}
+
+extension EventStore {
+    /// Takes over from the outbox how far the device's clock is off. For a store with the outbox among
+    /// its views, when it was opened.
+    package func restoreClock() {
+        let outbox = view(Outbox.self)
+        guard outbox.clockOffset != 0 else { return }
+        restoreClock(offset: outbox.clockOffset, contact: outbox.lastContact)
+    }
 }
 
 /// Milliseconds since 1970 of an RFC 3339 text.

@@ -21,6 +21,7 @@ struct VerdictCheck {
         if mode & 16 != 0 { return try check(record: bytes) }
         if mode & 32 != 0 { return try check(header: bytes) }
         var state = ReplayState()
+        state.tokenChanged()
         var waiting: [UUID: OutboxEntry] = [:]
         for entry in Self.outbox.entries() {
             state.add(entry)
@@ -32,9 +33,9 @@ struct VerdictCheck {
         var now: Int64 = 1_000
         for _ in 0..<4 {
             switch state.next(now: now) {
-            case .send(let items):
+            case .send(.append(let items), let number):
                 try expect(!items.isEmpty, "a batch of nothing is sent")
-                let outcome = state.take(.reply(reply), now: now, random: 0.5)
+                let outcome = state.take(.reply(reply), to: number, now: now, random: 0.5)
                 try check(outcome, items, status == 200 ? verdicts ?? [] : [])
                 for position in outcome.settled.keys {
                     waiting = waiting.filter { $0.value.position != position }
@@ -43,7 +44,9 @@ struct VerdictCheck {
             case .wait(let time):
                 try expect(time > now, "it waits for a time that has come")
                 now = time
-            case .refreshToken: state.tokenChanged()
+            case .getToken, .refreshToken: state.tokenChanged()
+            case .send(.read, _), .busy:
+                throw BrokenProperty(description: "it reads, or waits for nothing")
             case .paused: state.resume()
             case .idle: return
             }
@@ -53,7 +56,7 @@ struct VerdictCheck {
     /// Nothing is settled that the server did not name, and no later event of a lane before an
     /// earlier one.
     private func check(
-        _ outcome: ReplayState.Outcome, _ items: [ReplayState.Item], _ verdicts: [Verdict]
+        _ outcome: ReplayState.Outcome, _ items: [ReplayItem], _ verdicts: [Verdict]
     ) throws {
         let lanes = Dictionary(
             uniqueKeysWithValues: Self.outbox.entries().map { ($0.position, $0.lane) })

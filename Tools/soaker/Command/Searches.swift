@@ -134,6 +134,24 @@ struct Sync: AsyncParsableCommand {
     }
 }
 
+/// Several devices of one account together.
+struct Devices: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Devices that ship, read, conflict, die and come back; all must show the same.")
+    @OptionGroup var options: SoakOptions
+
+    func run() async throws {
+        try await SoakRun(options, isTimed: true).run { job in
+            let histories = try DeviceHistories()
+            try await job.check("histories of devices") { choices in
+                try await histories.run(&choices)
+                job.counts.add(choices.counts)
+                job.counts.add(["histories": 1])
+            }
+        }
+    }
+}
+
 extension Medium {
     /// Mostly what the log assumes; sometimes larger sectors, or promises that are not kept.
     fileprivate static func random(_ choices: inout Choices) -> Medium {

@@ -14,5 +14,7 @@ struct Soaker: AsyncParsableCommand {
 
             EXAMPLE: soak crashes --minutes 30
             """,
-        subcommands: [Crashes.self, Small.self, Faults.self, Rot.self, Store.self, Sync.self])
+        subcommands: [
+            Crashes.self, Small.self, Faults.self, Rot.self, Store.self, Sync.self, Devices.self,
+        ])
 }

@@ -84,24 +84,8 @@ extension History {
     func copyFolder() throws {
         copies += 1
         let target = "/copy-\(copies)"
-        try copy(folder, to: target)
+        try files.copyFolder(folder, to: target)
         folder = target
-    }
-
-    func copy(_ folder: String, to target: String) throws {
-        try files.createDirectory(target)
-        for name in try files.list(folder).sorted() {
-            if (try? files.list("\(folder)/\(name)")) != nil {
-                try copy("\(folder)/\(name)", to: "\(target)/\(name)")
-                continue
-            }
-            let file = try files.open("\(folder)/\(name)", .read)
-            let bytes = try file.read(at: 0, count: try file.size())
-            let new = try files.open("\(target)/\(name)", .createNew)
-            try new.write(bytes, at: 0)
-            try new.sync()
-        }
-        try files.syncDirectory(target)
     }
 
     func closeAndOpen() async throws {

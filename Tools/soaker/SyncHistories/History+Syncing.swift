@@ -85,9 +85,15 @@ extension History {
         defer { isSyncing = again }
         let name = store.events.incarnation
         do {
+            var options = Replayer.Options()
+            // One thing after the other, so that a seed has one history. What other devices do is
+            // lived through by DeviceHistory.
+            options.requestsMax = 1
+            options.reads = false
             let replayer = Replayer(
                 store.events, transport: Ear(history: self, network: network),
-                credentials: Tokens(history: self), sleep: { try await self.sleep($0) })
+                credentials: Tokens(history: self), options: options,
+                sleep: { try await self.sleep($0) })
             // A run with an end far away lives through pauses and long waits.
             let end = Timestamp(milliseconds: clock.milliseconds + 1_000_000_000_000)
             let isPatient = !isCalm && draw(0...1) == 1

@@ -154,10 +154,12 @@ final class HistoryServer: Sendable {
         let clock: VirtualClock
 
         func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
-            guard case .append(let batch) = request else {
-                return TransportReply(status: 200, body: Array("[]".utf8))
+            switch request {
+            case .append(let batch):
+                try await server.answer(batch, token, index, choices, clock)
+            case .read(let cursor):
+                try await server.answer(reading: cursor, token, index, choices, clock)
             }
-            return try await server.answer(batch, token, index, choices, clock)
         }
     }
 
@@ -207,6 +209,27 @@ final class HistoryServer: Sendable {
         return TransportReply(
             status: 200, body: SyncServerStorage.Verdict.reply(verdicts),
             date: clock.milliseconds / 1_000 * 1_000)
+    }
+
+    /// Events on a page: few, so that a history has several.
+    private static let pageMax = 7
+
+    private func answer(
+        reading cursor: String?, _ token: String?, _ index: Int, _ choices: SharedChoices,
+        _ clock: VirtualClock
+    ) async throws -> TransportReply {
+        let state = state.withLock { $0 }
+        let fate = choices.draw { state.isCalm ? 0 : $0.int(in: 0...29) }
+        if fate == 1 { throw Died() }
+        guard state.token == nil || token == state.token else { return TransportReply(status: 401) }
+        let place = cursor.map { EventCursor($0) } ?? EventCursor.start(bySource: false)
+        guard let place, fate != 2 else { return TransportReply(status: 400) }
+        let page = try await state.replicas[index].page(
+            account: state.account, source: nil, after: place, limit: Self.pageMax)
+        choices.count("server: page read")
+        return TransportReply(
+            status: 200, body: JSONObjectWriter.array(page.lines),
+            date: clock.milliseconds / 1_000 * 1_000, next: page.next.text)
     }
 
     private func start(_ index: Int) throws {

@@ -1,0 +1,45 @@
+// How far the account's events have been read from the server: recorded with the events of the page
+// that it leads behind, so that neither is there without the other. Spec/sync-records.md, OUT-9.
+
+import EventSourcing
+import Foundation
+
+/// The record of pages that were read.
+public struct SyncPulled: EventPayload, Hashable {
+    public static let type = "daybook.sync.pulled"
+
+    /// The incarnation that wrote the record. A record from another log says nothing here.
+    public var by: UUID
+    /// The cursor of the next page.
+    public var next: String
+
+    /// Bytes of a cursor at most.
+    package static let cursorBytesMax = 4_096
+
+    /// Creates a record.
+    public init(by incarnation: UUID, next: String) {
+        by = incarnation
+        self.next = next
+    }
+
+    public init(json: [UInt8]) throws {
+        guard case .object(let members) = try JSONValue(json.span.bytes) else {
+            throw EventError(.invalidData, "data is not a JSON object")
+        }
+        guard let by = members["by"]?.stringValue.flatMap(UUID.init(uuidString:)) else {
+            throw EventError(.invalidData, "data.by is not a UUID")
+        }
+        guard let next = members["next"]?.stringValue, !next.isEmpty,
+            next.utf8.count <= Self.cursorBytesMax
+        else { throw EventError(.invalidData, "data.next is not a cursor") }
+        self.by = by
+        self.next = next
+    }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("by", by.text)
+        writer.add("next", next)
+        return writer.finished()
+    }
+}

@@ -1,0 +1,455 @@
+// One run of the replayer: asks ReplayState what to do, does it, records what came of it. Everything
+// that touches the world is here; every decision is there. Spec/replay.md.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Logging
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The loop of a run. What happens elsewhere (an answer, a timer, a commit, a trigger) comes in
+/// through one mailbox, one after the other.
+struct ReplayRun {
+    private let replayer: Replayer
+    private let end: Replayer.End
+    private let progress: (@Sendable (SyncReport) -> Void)?
+    private var state: ReplayState
+    private var report = SyncReport()
+    /// How far the outbox has been taken over.
+    private var seen = Position.zero
+    private var decided = Position.zero
+    private var token: AccessToken?
+    private let mail: AsyncStream<Happening>.Continuation
+    private var mailbox: AsyncStream<Happening>.Iterator
+    private var timers = 0
+    /// When reading is due by itself.
+    private var readAt: Int64?
+    /// Records of pages that brought nothing new wait until reading ends.
+    private var cursor: String?
+
+    private enum Happening: Sendable {
+        case answered(Exchange)
+        case failed(any Error)
+        case timer(Int)
+        /// A wait was broken off: the run ends.
+        case stopped
+        case committed
+        case trigger(Replayer.Trigger)
+    }
+
+    private struct Exchange: Sendable {
+        var number: Int
+        var answer: ReplayState.Answer
+        var sent: Int64
+        var received: Int64
+    }
+
+    /// How long a run with an end waits for something that would let it go on.
+    private static let patienceMilliseconds: Int64 = 5_000
+    /// How long a pause lasts before it is looked whether its reason has gone.
+    private static let pauseMilliseconds: Int64 = 60_000
+
+    init(
+        _ replayer: Replayer, until end: Replayer.End,
+        progress: (@Sendable (SyncReport) -> Void)?
+    ) {
+        self.replayer = replayer
+        self.end = end
+        self.progress = progress
+        state = ReplayState(
+            requestsMax: replayer.options.requestsMax,
+            resolvesConflicts: replayer.options.resolver != nil)
+        let (stream, mail) = AsyncStream.makeStream(of: Happening.self)
+        self.mail = mail
+        mailbox = stream.makeAsyncIterator()
+    }
+
+    private var store: EventStore { replayer.store }
+
+    private var isLive: Bool { if case .never = end { true } else { false } }
+
+    // MARK: The loop
+
+    mutating func run(_ triggers: AsyncStream<Replayer.Trigger>?) async throws -> SyncReport {
+        let senders = await listen(to: triggers)
+        defer {
+            for task in senders + requests.values { task.cancel() }
+            mail.finish()
+        }
+        if replayer.options.reads { startReading() }
+        loop: while !Task.isCancelled {
+            takeOutbox()
+            let now = store.deviceNow
+            if case .at(let time) = end, now >= time.milliseconds { break }
+            if let readAt, readAt <= now { startReading() }
+            let goesOn: Bool
+            switch state.next(now: now) {
+            case .send(let request, let number):
+                send(request, number)
+                goesOn = true
+            case .getToken:
+                await takeToken(now) { credentials, _ in (try await credentials.token(), true) }
+                goesOn = true
+            case .refreshToken:
+                await takeToken(now) { credentials, old in
+                    let new = try await credentials.refresh(old)
+                    return (new, new != nil && new != old)
+                }
+                goesOn = true
+            case .busy(let time):
+                goesOn = try await wait(until: isLive ? time : nil, now)
+            case .wait(let time):
+                goesOn = try await mayWait(until: max(time, now + 1), now)
+            case .paused(let pause):
+                goesOn = try await wait(in: pause, now)
+            case .idle:
+                let outcome = state.confirmSuspect()
+                if !outcome.entries.isEmpty { try await record(outcome) }
+                goesOn = isLive ? try await wait(until: readAt, now) : false
+            }
+            guard goesOn else { break }
+        }
+        state.releaseSuspect()
+        try await recordCursor()
+        report.pending = state.count
+        report.held = state.heldCount
+        report.underWay = []
+        try await store.flush()
+        return report
+    }
+
+    /// A run without end hears of commits and triggers as they happen.
+    private func listen(to triggers: AsyncStream<Replayer.Trigger>?) async -> [Task<Void, Never>] {
+        guard isLive else { return [] }
+        var senders: [Task<Void, Never>] = []
+        let commits = await store.commits()
+        senders.append(Task { [mail] in for await _ in commits { mail.yield(.committed) } })
+        if let triggers {
+            senders.append(
+                Task { [mail] in for await trigger in triggers { mail.yield(.trigger(trigger)) } })
+        }
+        return senders
+    }
+
+    private mutating func takeOutbox() {
+        guard replayer.options.ships else { return }
+        let outbox = store.view(Outbox.self)
+        if outbox.lastDecision > decided {
+            // The first look takes everything in anyway.
+            if seen > .zero { state.decided(outbox.entries()) } else { takeNew(outbox) }
+            decided = outbox.lastDecision
+            seen = outbox.through
+        } else {
+            takeNew(outbox)
+        }
+    }
+
+    private mutating func takeNew(_ outbox: Outbox) {
+        for entry in outbox.entries(from: seen.next) { state.add(entry) }
+        seen = outbox.through
+    }
+
+    private mutating func startReading() {
+        state.read(after: cursor ?? store.view(Outbox.self).cursor)
+        readAt = replayer.options.readInterval.map {
+            store.deviceNow + Int64($0 / .milliseconds(1))
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Waits for a time that the state has named, if the end of the run allows for it.
+    private mutating func mayWait(until time: Int64, _ now: Int64) async throws -> Bool {
+        switch end {
+        case .whenNothingMoves:
+            guard time - now <= Self.patienceMilliseconds else { return false }
+        case .at(let end):
+            guard time < end.milliseconds else { return false }
+        case .never: break
+        }
+        return try await wait(until: time, now)
+    }
+
+    /// Waits until somebody has changed something; a run with a far end, or without one, looks again
+    /// now and then whether the server's mind has changed. Without network, or where it must not be
+    /// used, no timer runs.
+    private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
+        switch pause {
+        case .offline, .notAllowed:
+            report.message =
+                pause == .offline ? "there is no network" : "syncing is not allowed now"
+            return isLive ? try await wait(until: nil, now) : false
+        case .unauthorized, .endpoint:
+            let time = now + Self.pauseMilliseconds
+            guard try await mayWait(until: time, now) else { return false }
+            if store.deviceNow >= time { state.resume() }
+            return true
+        }
+    }
+
+    /// Waits until something happens, or until a time.
+    ///
+    /// - Returns: false if the run is to end.
+    private mutating func wait(until time: Int64?, _ now: Int64) async throws -> Bool {
+        var timer: Task<Void, Never>?
+        timers += 1
+        if let time {
+            let (mail, sleep, number) = (mail, replayer.sleep, timers)
+            let delay = max(1, time - now)
+            timer = Task {
+                do {
+                    try await sleep(.milliseconds(delay))
+                    mail.yield(.timer(number))
+                } catch {
+                    if !Task.isCancelled { mail.yield(.stopped) }
+                }
+            }
+        }
+        defer { timer?.cancel() }
+        while let happening = await mailbox.next() {
+            switch happening {
+            case .timer(let number):
+                // One that was cancelled may have gone off all the same.
+                if number == timers { return true }
+                continue
+            case .stopped: return false
+            case .failed(let error): throw error
+            case .committed: return true
+            case .trigger(let trigger):
+                take(trigger)
+                return true
+            case .answered(let exchange):
+                try await take(exchange)
+                return true
+            }
+        }
+        return false
+    }
+
+    private mutating func take(_ trigger: Replayer.Trigger) {
+        switch trigger {
+        case .conditions(let conditions): state.set(conditions)
+        case .now:
+            state.resume()
+            if replayer.options.reads { startReading() }
+        }
+    }
+
+    // MARK: Tokens
+
+    private mutating func takeToken(
+        _ now: Int64,
+        _ get: (any Credentials, AccessToken?) async throws -> (AccessToken?, isUsable: Bool)
+    ) async {
+        do {
+            let (new, isUsable) = try await get(replayer.credentials, token)
+            guard isUsable else {
+                state.tokenRefused()
+                report.message = "the server refuses the token, and there is no other"
+                return
+            }
+            token = new
+            state.tokenChanged(expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow)
+        } catch {
+            let outcome = state.tokenFailed(
+                "no token: \(Self.words(error))", now: now, random: store.randomFraction())
+            report.message = outcome.message
+        }
+    }
+
+    // MARK: Exchanges
+
+    private var requests: [Int: Task<Void, Never>] = [:]
+
+    private mutating func send(_ request: ReplayState.Request, _ number: Int) {
+        if case .append(let items) = request {
+            report.underWay.formUnion(items.map(\.id))
+            report.pending = state.count
+            progress?(report)
+        }
+        let (replayer, end, mail, token) = (replayer, end, mail, token?.value)
+        requests[number] = Task {
+            do {
+                mail.yield(
+                    .answered(try await Self.exchange(request, number, replayer, end, token)))
+            } catch {
+                mail.yield(.failed(error))
+            }
+        }
+    }
+
+    private static func exchange(
+        _ request: ReplayState.Request, _ number: Int, _ replayer: Replayer, _ end: Replayer.End,
+        _ token: String?
+    ) async throws -> Exchange {
+        let store = replayer.store
+        let call: TransportRequest
+        switch request {
+        case .append(let items):
+            call = .append(batch: try await store.jsonArray(of: items.map(\.position)))
+        case .read(let cursor):
+            call = .read(after: cursor)
+        }
+        let sent = store.deviceNow
+        let answer: ReplayState.Answer
+        do {
+            answer = .reply(try await send(call, token, replayer, end))
+        } catch {
+            answer = .failure("no answer: \(words(error))")
+        }
+        return Exchange(number: number, answer: answer, sent: sent, received: store.deviceNow)
+    }
+
+    /// Sends a request; where the run ends at a time, no longer than until then.
+    private static func send(
+        _ call: TransportRequest, _ token: String?, _ replayer: Replayer, _ end: Replayer.End
+    ) async throws -> TransportReply {
+        guard case .at(let time) = end else {
+            return try await replayer.transport.send(call, token: token)
+        }
+        let rest = max(0, time.milliseconds - replayer.store.deviceNow)
+        return try await withThrowingTaskGroup(of: TransportReply.self) { group in
+            group.addTask { try await replayer.transport.send(call, token: token) }
+            group.addTask {
+                try await replayer.sleep(.milliseconds(rest))
+                throw URLError(.timedOut)
+            }
+            defer { group.cancelAll() }
+            guard let reply = try await group.next() else { throw URLError(.unknown) }
+            return reply
+        }
+    }
+
+    /// What went wrong, in the system's words: never the request, which holds a token.
+    private static func words(_ error: any Error) -> String {
+        (error as NSError).localizedDescription
+    }
+
+    private mutating func take(_ exchange: Exchange) async throws {
+        requests[exchange.number] = nil
+        let outcome = state.take(
+            exchange.answer, to: exchange.number, now: exchange.received,
+            random: store.randomFraction())
+        if requests.isEmpty { report.underWay = [] }
+        if let message = outcome.message { replayer.logger.debug("\(message)") }
+        report.message = outcome.message
+        // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
+        var clock: Int64?
+        if outcome.isServers, case .reply(let reply) = exchange.answer, let date = reply.date {
+            let offset = ServerClock.offset(
+                serverDate: date, sent: exchange.sent, received: exchange.received)
+            await store.setClockOffset(offset)
+            state.setClock(offset: offset, now: exchange.received)
+            if ServerClock.isNews(offset, known: store.view(Outbox.self).clockOffset) {
+                clock = offset
+            }
+        }
+        try await record(outcome, clock: clock)
+        for (item, current) in outcome.conflicts { try await resolve(item, current) }
+        if let page = outcome.page { try await record(page) }
+        report.pending = state.count
+        progress?(report)
+    }
+
+    // MARK: Records
+
+    private mutating func record(
+        _ outcome: ReplayState.Outcome, clock: Int64? = nil
+    ) async throws {
+        var settled = SyncSettled(by: store.incarnation)
+        let outbox = store.view(Outbox.self)
+        let applied = outcome.settled.filter { $0.value == .applied }.map(\.key)
+        let duplicate = outcome.settled.filter { $0.value == .duplicate }.map(\.key)
+        settled.applied = outbox.ranges(of: Set(applied))
+        settled.duplicate = outbox.ranges(of: Set(duplicate))
+        // What is on record need not be said again: a conflict that nobody could resolve.
+        settled.entries = outcome.entries.filter { entry in
+            entry.outcome != .conflict
+                || outbox.entry(at: Position(entry.position))?.status != .conflict
+        }
+        settled.clockOffset = clock
+        report.applied += applied.count
+        report.duplicate += duplicate.count
+        report.rejected += outcome.entries.count { $0.outcome == .parked }
+        report.conflict += outcome.entries.count { $0.outcome == .conflict }
+        if !settled.isEmpty { try await store.record(settled) }
+        if outcome.isForked { try await store.mintIncarnation() }
+    }
+
+    /// Asks the resolver, if there is one, and records what it says.
+    private mutating func resolve(_ item: ReplayItem, _ current: JSONValue?) async throws {
+        guard let resolver = replayer.options.resolver,
+            let conflict = try await store.conflict(in: item.lane, current: current)
+        else { return }
+        do {
+            let resolution = try await resolver.resolve(conflict)
+            let isDecided = try await store.resolve(
+                conflict, resolution, current: EventStore.event(current))
+            if isDecided { report.resolved += 1 }
+        } catch let error as LogError {
+            throw error
+        } catch {
+            report.message = "a conflict could not be resolved: \(error)"
+        }
+    }
+
+    // MARK: Pages
+
+    private mutating func record(_ page: ReplayState.Page) async throws {
+        guard let content = EventPage(page.body) else {
+            state.pageRefused()
+            report.message = "the answer is not a page of events"
+            return
+        }
+        report.unusable += content.unusable
+        let known = cursor ?? store.view(Outbox.self).cursor
+        let next = page.next.flatMap { $0.utf8.count <= SyncPulled.cursorBytesMax ? $0 : nil }
+        // A page that leads to itself would never end.
+        let isLast = content.isEmpty || next == nil || next == known
+        if !content.isEmpty, let next { cursor = next }
+        let parts = content.commits
+        for (index, part) in parts.enumerated() {
+            // The place where reading goes on is recorded with the last events before it.
+            var drafts: [EventDraft] = []
+            if index == parts.count - 1, let cursor {
+                drafts = [
+                    try EventDraft(
+                        SyncPulled(by: store.incarnation, next: cursor), id: store.newID())
+                ]
+            }
+            let received = try await store.receive(Array(part), recordingIfNew: drafts)
+            if !drafts.isEmpty, !received.new.isEmpty { cursor = nil }
+            try await settle(received.known)
+            report.received += received.new.count
+            report.unusable += received.clashing.count
+            if received.isForked { try await store.mintIncarnation() }
+        }
+        state.pageRecorded(page, isLast: isLast)
+        if isLast { try await recordCursor() }
+    }
+
+    /// R5: what the server hands out, it has: it need not be sent, whatever has been said of it.
+    private mutating func settle(_ known: [Position]) async throws {
+        let outbox = store.view(Outbox.self)
+        let waiting = Set(known.filter { outbox.entry(at: $0) != nil })
+        guard !waiting.isEmpty else { return }
+        var settled = SyncSettled(by: store.incarnation)
+        settled.duplicate = outbox.ranges(of: waiting)
+        try await store.record(settled)
+        report.duplicate += waiting.count
+        state.decided(store.view(Outbox.self).entries())
+        seen = store.view(Outbox.self).through
+    }
+
+    /// Records how far has been read, where the last pages brought nothing new.
+    private mutating func recordCursor() async throws {
+        guard let cursor else { return }
+        self.cursor = nil
+        guard cursor != store.view(Outbox.self).cursor else { return }
+        try await store.record(SyncPulled(by: store.incarnation, next: cursor))
+    }
+}

@@ -1,0 +1,33 @@
+// What a run of the replayer came to.
+
+import Foundation
+
+/// What a run of the replayer came to.
+public struct SyncReport: Hashable, Sendable {
+    /// Events that the server has applied.
+    public var applied = 0
+    /// Events that the server already had.
+    public var duplicate = 0
+    /// Events that were parked.
+    public var rejected = 0
+    /// Events in conflict, those that were resolved included.
+    public var conflict = 0
+    /// Conflicts that were resolved.
+    public var resolved = 0
+    /// Events that are still to be sent, held ones included.
+    public var pending = 0
+    /// Those of them that wait for somebody's decision.
+    public var held = 0
+    /// Events of other logs that were taken in.
+    public var received = 0
+    /// Events that the server handed out and that could not be taken in: they are no events, or
+    /// their id stands for something else here.
+    public var unusable = 0
+    /// Events that are on their way to the server: what an app shows as SYNCING.
+    public var underWay: Set<UUID> = []
+    /// Why the run stopped with something left to do that nobody holds.
+    public var message: String?
+
+    /// An empty report.
+    public init() {}
+}

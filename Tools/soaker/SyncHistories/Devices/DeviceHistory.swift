@@ -1,0 +1,384 @@
+// Several devices of one account, each with the whole client, on one server: they change the same
+// things, sync when they like, die, come back from backups, are installed anew. In the end all show
+// the same, and it is what the server's events come to. Called by DeviceHistories.
+// Spec/sync-simulation.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import OfflineModel
+
+/// One history of several devices.
+final class DeviceHistory {
+    static let labels = [
+        "devices: synced", "devices: events received", "devices: conflicts resolved",
+        "devices: killed", "devices: power cut", "devices: image came back",
+        "devices: copy came back", "devices: installed anew", "devices: compacted",
+        "devices: fork noticed", "devices: discarded", "devices: retried by hand",
+        "devices: a clock is a year off", "devices: checkpoint", "device histories",
+    ]
+
+    private let choices: SharedChoices
+    private let server: HistoryServer
+    private let clock = VirtualClock()
+    private let ids: LogEnvironment
+    private var devices: [Device] = []
+    private(set) var story: [String] = []
+    private var events = 0
+
+    private static let yearMilliseconds: Int64 = 365 * 86_400_000
+    private static let eventsMax = 60
+
+    init(_ choices: SharedChoices, _ server: HistoryServer) {
+        self.choices = choices
+        self.server = server
+        ids = clock.environment(
+            fileSystem: SimulatedFileSystem(), seed: choices.draw { $0.next(below: 1 << 32) })
+    }
+
+    private func draw(_ range: ClosedRange<Int>) -> Int { choices.draw { $0.int(in: range) } }
+
+    private func tell(_ line: @autoclosure () -> String) { story.append(line()) }
+
+    // MARK: The whole
+
+    func live() async throws {
+        for name in 0..<draw(2...3) { devices.append(try await device(name)) }
+        for _ in 0..<draw(1...40) {
+            clock.advance(by: .milliseconds(draw(1...5_000)))
+            let device = devices[draw(0...devices.count - 1)]
+            switch draw(0...17) {
+            case 0...6: try await append(device)
+            case 7...10: try await sync(device)
+            case 11: try await die(device)
+            case 12: try await tidy(device)
+            case 13: takeBackup(device)
+            case 14: try await restore(device)
+            default: try await decide(device)
+            }
+        }
+        try await end()
+        choices.count("device histories")
+    }
+
+    private func device(_ name: Int) async throws -> Device {
+        let faults = choices.draw { (choices: inout Choices) -> [NetworkFault] in
+            // What parks events would be rare otherwise.
+            if choices.bool(oneIn: 3) { return [.verdictsRetry, .malformedRequest] }
+            return NetworkFault.allCases.filter { _ in choices.bool(oneIn: 6) }
+        }
+        let skew = [0, 0, Self.yearMilliseconds, -Self.yearMilliseconds, 90_000][draw(0...4)]
+        if abs(skew) == Self.yearMilliseconds { choices.count("devices: a clock is a year off") }
+        let resolvers: [any ConflictResolver] = [KeepMine(), KeepTheirs(), Self.merge]
+        let device = Device(
+            name, skew: skew,
+            network: SimulatedNetwork(
+                choices, clock: clock, replicas: server.replicas(choices, clock), faults: faults),
+            resolver: resolvers[draw(0...2)])
+        try await open(device)
+        return device
+    }
+
+    /// Both texts, in an order that does not depend on who merges.
+    private static let merge = Merge { conflict in
+        guard let mine = conflict.pending.last?.content, mine.type == NoteUpdated.type,
+            let current = conflict.current, current.type != NoteDeleted.type
+        else { return nil }
+        let note = try NoteUpdated(json: mine.json ?? [])
+        return try EventDraft(
+            NoteUpdated(noteId: note.noteId, content: "merged", updatedBy: note.updatedBy))
+    }
+
+    // MARK: What devices do
+
+    private func open(_ device: Device) async throws {
+        device.lives += 1
+        let base = clock.environment(
+            fileSystem: device.files,
+            seed: UInt64(device.name) << 32 &+ device.lives &+ UInt64(draw(0...1_000_000)))
+        var environment = base
+        let skew = device.skew
+        environment.now = { base.now() + skew }
+        device.store = try await OfflineStore.open(
+            at: URL(filePath: device.folder, directoryHint: .isDirectory), compaction: nil,
+            environment: environment)
+        device.network.reconnect()
+        let store = try device.opened()
+        let missing = try await store.missing(of: device.acknowledged)
+        guard missing.isEmpty else {
+            throw HistoryFailure("I1: device \(device.name) has lost \(missing)")
+        }
+    }
+
+    private func append(_ device: Device) async throws {
+        guard events < Self.eventsMax else { return }
+        events += 1
+        // Two writers under one name must not write at the same time: nobody could say who won.
+        clock.advance(by: .milliseconds(1))
+        let store = try device.opened()
+        let place = "\(draw(0...2))"
+        let id = UUID(integer: ids.randomUUID())
+        let notes = store.view(NotesView.self)
+        let base = notes.head(place).map {
+            [EventDraft.Extension(name: "baseid", string: $0.text)]
+        }
+        let draft: EventDraft
+        switch draw(0...8) {
+        case 0: draft = try EventDraft(CitySaved(userId: "u", cityId: place), id: id)
+        case 1: draft = try EventDraft(CityUnsaved(userId: "u", cityId: place), id: id)
+        case 2, 3:
+            draft = try EventDraft(
+                NoteAdded(noteId: place, cityId: "c", content: "\(events)", createdBy: "u"),
+                id: id)
+        case 4, 5, 6:
+            draft = try EventDraft(
+                NoteUpdated(noteId: place, content: "\(events)", updatedBy: "u"), id: id,
+                extensions: base ?? [])
+        case 7 where draw(0...2) == 0:
+            draft = try EventDraft(
+                NoteDeleted(noteId: place, deletedBy: "u"), id: id, extensions: base ?? [])
+        default:
+            draft = try EventDraft(
+                LessonCompleted(
+                    userId: "u", courseId: "c", lessonId: place,
+                    score: Double(draw(0...4)) / 4, durationSeconds: nil), id: id)
+        }
+        tell("\(device.name): \(draft.type) \(place)")
+        try await store.events.append([draft])
+        device.acknowledged.insert(id)
+    }
+
+    private func sync(_ device: Device, isLast: Bool = false) async throws {
+        let store = try device.opened()
+        let name = store.events.incarnation
+        var options = Replayer.Options()
+        options.requestsMax = 1
+        options.resolver = device.resolver
+        let clock = clock
+        let replayer = Replayer(
+            store.events, transport: device.network, options: options,
+            sleep: { duration in
+                // Nobody waits so long: it is the end of a run that is set against a request.
+                guard duration < .seconds(1_000_000) else {
+                    return try await Task.sleep(for: duration)
+                }
+                clock.advance(by: duration)
+            })
+        let end = Timestamp(milliseconds: store.events.deviceNow + 1_000_000_000_000)
+        let report = try await replayer.run(until: isLast ? .at(end) : .whenNothingMoves)
+        choices.count("devices: synced")
+        choices.count("devices: events received", by: report.received)
+        choices.count("devices: conflicts resolved", by: report.resolved)
+        if store.events.incarnation != name { choices.count("devices: fork noticed") }
+        tell(
+            "\(device.name): synced, \(report.applied) applied, \(report.received) received, "
+                + "\(report.resolved) resolved, \(report.pending) left: \(report.message ?? "-")")
+        device.acknowledged.subtract(try await store.takenBack())
+    }
+
+    private func die(_ device: Device) async throws {
+        let isKill = draw(0...1) == 0
+        choices.count(isKill ? "devices: killed" : "devices: power cut")
+        tell("\(device.name): \(isKill ? "killed" : "power cut")")
+        device.files.cutPower(at: device.files.operations)
+        try? await device.opened().close()
+        device.store = nil
+        device.files =
+            isKill ? device.files.afterKill() : choices.draw { device.files.afterPowerCut(&$0) }
+        try await open(device)
+    }
+
+    private func tidy(_ device: Device) async throws {
+        let store = try device.opened()
+        if draw(0...1) == 0 {
+            choices.count("devices: checkpoint")
+            tell("\(device.name): checkpoint")
+            try await store.events.checkpoint()
+        } else {
+            choices.count("devices: compacted")
+            tell("\(device.name): compact")
+            try await store.events.flush()
+            try store.events.log.roll()
+            try await store.compact()
+        }
+    }
+
+    private func takeBackup(_ device: Device) {
+        tell("\(device.name): backup")
+        device.backup = Device.Backup(
+            files: device.files.afterKill(), folder: device.folder,
+            acknowledged: device.acknowledged)
+    }
+
+    /// The device is put back to an image, or a copy of it, or is installed anew.
+    private func restore(_ device: Device) async throws {
+        let how = draw(0...2)
+        guard how == 2 || device.backup != nil else { return }
+        try await device.opened().close()
+        device.store = nil
+        if how < 2, let backup = device.backup {
+            device.files = backup.files.afterKill()
+            device.folder = backup.folder
+            device.acknowledged = backup.acknowledged
+            choices.count(how == 0 ? "devices: image came back" : "devices: copy came back")
+            tell("\(device.name): \(how == 0 ? "image" : "copy") came back")
+            if how == 1 {
+                let target = "/copy-\(device.lives)"
+                try device.files.copyFolder(device.folder, to: target)
+                device.folder = target
+            }
+        } else {
+            choices.count("devices: installed anew")
+            tell("\(device.name): installed anew")
+            device.files = SimulatedFileSystem()
+            device.folder = "/log"
+            device.acknowledged = []
+            device.backup = nil
+        }
+        try await open(device)
+    }
+
+    /// Somebody decides on what is parked, or in conflict.
+    private func decide(_ device: Device) async throws {
+        let store = try device.opened()
+        guard let entry = store.outbox.entries.first(where: { $0.status != .pending }) else {
+            return
+        }
+        if draw(0...1) == 0 {
+            choices.count("devices: retried by hand")
+            tell("\(device.name): retry \(entry.id)")
+            try await store.outbox.retry(entry.id)
+        } else {
+            choices.count("devices: discarded")
+            tell("\(device.name): discard \(entry.id)")
+            let gone = try await store.outbox.discard(entry.id, withDependents: true)
+            device.acknowledged.subtract(gone)
+        }
+    }
+
+    // MARK: The end
+
+    /// Faults stop, everybody syncs, and all show the same.
+    private func end() async throws {
+        tell("faults stop")
+        server.calm()
+        for device in devices {
+            device.network.calm()
+            await device.network.deliverAll()
+        }
+        for _ in 0..<4 {
+            for device in devices {
+                clock.advance(by: .seconds(7_200))
+                let store = try device.opened()
+                for entry in Array(store.outbox.entries) where entry.status == .failed {
+                    try await store.outbox.retry(entry.id)
+                }
+                for entry in Array(store.outbox.entries) where entry.status == .conflict {
+                    try await store.outbox.resolve(entry.id, .keepTheirs)
+                }
+                try await sync(device, isLast: true)
+            }
+        }
+        try await check()
+        for device in devices { try await device.opened().close() }
+    }
+
+    private func check() async throws {
+        server.readAgain()
+        var held: Set<UUID> = []
+        var history = EventHistory()
+        for line in try await server.newLines() {
+            let event = try ForeignEvent(line.span.bytes)
+            guard held.insert(event.draft.id).inserted else {
+                throw HistoryFailure("I10: the server holds \(event.draft.id) twice")
+            }
+            history.addForeign(event.draft, source: event.source, sequence: event.sequence)
+        }
+        let expected = Self.rows(of: OfflineModel.views.map { $0.folded(history.events) })
+        for device in devices {
+            let store = try device.opened()
+            let outbox = store.view(Outbox.self)
+            if let stuck = outbox.entries().first(where: { _ in true }) {
+                throw HistoryFailure(
+                    "I12: device \(device.name) has \(outbox.count) events left; first "
+                        + "\(stuck.action) \(stuck.status) \(stuck.errorMessage ?? "")")
+            }
+            let lost = device.acknowledged.subtracting(held)
+            guard lost.isEmpty else {
+                throw HistoryFailure("I10: of device \(device.name) the server lacks \(lost)")
+            }
+            let shown = Self.rows(of: OfflineModel.views.map { store.state(of: $0) })
+            guard shown == expected else {
+                let difference = shown.difference(from: expected).map { "\($0)" }
+                throw HistoryFailure(
+                    "device \(device.name) does not show what the server's events come to:\n"
+                        + difference.joined(separator: "\n"))
+            }
+        }
+    }
+
+    private static func rows(of views: [any ListableView]) -> [String] {
+        views.flatMap { view in
+            view.rows().map { row in
+                type(of: view).name + " "
+                    + row.fields.map { "\($0.name)=\(String(decoding: $0.json, as: UTF8.self))" }
+                    .joined(separator: " ")
+            }
+        }
+    }
+}
+
+extension ListableView {
+    fileprivate static func folded(_ events: [Event]) -> any ListableView {
+        var view = Self()
+        for event in events { view.fold(event) }
+        return view
+    }
+}
+
+extension OfflineStore {
+    fileprivate func state<View: ListableView>(of view: View.Type) -> any ListableView {
+        self.view(view)
+    }
+
+    /// Those of some ids that the log does not know.
+    fileprivate func missing(of ids: Set<UUID>) async throws -> Set<UUID> {
+        try ids.filter {
+            try events.log.line(id: $0.integer) == nil && events.log.removed(id: $0.integer) == nil
+        }
+    }
+
+    /// The ids of events that this log has taken back.
+    fileprivate func takenBack() async throws -> Set<UUID> {
+        var ids: Set<UUID> = []
+        try await events.flush()
+        try events.log.forEachEvent(from: Position(1), catalogue: events.catalogue) { event in
+            if event.type == EventsDiscarded.type, event.isOwn,
+                let record = try? EventsDiscarded(json: event.content.json ?? [])
+            {
+                ids.formUnion(record.events.map(\.id))
+            }
+            return true
+        }
+        return ids
+    }
+}
+
+extension SimulatedFileSystem {
+    /// Copies a folder, as a backup does: all is the same but the inodes.
+    func copyFolder(_ folder: String, to target: String) throws {
+        try createDirectory(target)
+        for name in try list(folder).sorted() {
+            if (try? list("\(folder)/\(name)")) != nil {
+                try copyFolder("\(folder)/\(name)", to: "\(target)/\(name)")
+                continue
+            }
+            let file = try open("\(folder)/\(name)", .read)
+            let bytes = try file.read(at: 0, count: try file.size())
+            let new = try open("\(target)/\(name)", .createNew)
+            try new.write(bytes, at: 0)
+            try new.sync()
+        }
+        try syncDirectory(target)
+    }
+}
