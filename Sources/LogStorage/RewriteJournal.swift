@@ -39,6 +39,9 @@ struct RewriteJournal {
             let copy = try fileSystem.open(newPath, .createNew)
             try copy.write(journal.encoded(), at: 0)
             try copy.sync()
+            // The segment may have its name from a compaction that was killed before it synced the
+            // folder. The copy must not outlive that name: it would be written into another file.
+            try fileSystem.syncDirectory(directory)
             try fileSystem.rename(newPath, to: path)
             try fileSystem.syncDirectory(directory)
             try file.write(bytes + closing, at: offset)
