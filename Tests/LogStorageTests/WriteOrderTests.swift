@@ -139,8 +139,8 @@ import Testing
         _ = try Log(at: TestLog.path, environment: TestLog.environment(killed))
         let operations = record.take().drop { $0 != "write /log/rewrite.new" }
         #expect(
-            operations.prefix(8) == [
-                "write /log/rewrite.new", "sync /log/rewrite.new", "sync /log",
+            operations.prefix(9) == [
+                "write /log/rewrite.new", "sync /log/rewrite.new", "sync /log", "sync /log",
                 "write \(Self.segment)", "sync \(Self.segment)", "remove /log/rewrite",
                 "remove /log/rewrite.new", "sync /log",
             ])
