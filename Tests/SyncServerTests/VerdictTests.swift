@@ -69,6 +69,11 @@ import Testing
         #expect(statuses(verdicts) == [.applied, .applied])
         #expect(verdicts.map(\.code) == [nil, .sourceFork])
         #expect(try await storage.all().count == 2)
+        // The reply may have been lost: what is sent again is told again, and nothing else is.
+        let third = Sample(sequence: 2)
+        let again = try await storage.append([other, third, third])
+        #expect(statuses(again) == [.duplicate, .applied, .duplicate])
+        #expect(again.map(\.code) == [.sourceFork, nil, nil])
     }
 
     @Test(

@@ -15,6 +15,8 @@ public struct ReplayItem: Hashable, Sendable {
     public let position: Position
     /// Its lane.
     public let lane: String
+    /// The incarnation that made it.
+    let source: UUID
     let lineBytes: Int
     var retryCount: Int
 
@@ -22,6 +24,7 @@ public struct ReplayItem: Hashable, Sendable {
         id = entry.id
         position = entry.position
         lane = entry.lane
+        source = entry.source
         lineBytes = entry.lineBytes
         retryCount = entry.retryCount
     }

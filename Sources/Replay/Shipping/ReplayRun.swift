@@ -377,7 +377,14 @@ struct ReplayRun {
         report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
         if !settled.isEmpty { try await store.record(settled) }
-        if outcome.isForked { try await store.mintIncarnation() }
+        if outcome.forked.contains(store.incarnation) { try await takeNewName() }
+    }
+
+    /// Another log writes under this one's name: this one takes a new one.
+    private mutating func takeNewName() async throws {
+        try await store.mintIncarnation()
+        report.message = "another log writes under this one's name; this one takes a new name"
+        replayer.logger.notice("another log writes under this one's name; it takes a new one")
     }
 
     /// Asks the resolver, if there is one, and records what it says.
@@ -426,7 +433,7 @@ struct ReplayRun {
             try await settle(received.known)
             report.received += received.new.count
             report.unusable += received.clashing.count
-            if received.isForked { try await store.mintIncarnation() }
+            if received.isForked { try await takeNewName() }
         }
         state.pageRecorded(page, isLast: isLast)
         if isLast { try await recordCursor() }

@@ -82,8 +82,8 @@ public struct ReplayState: Sendable {
         public var entries: [SyncSettled.Entry] = []
         /// Events in conflict, with what the server holds instead.
         public var conflicts: [(item: ReplayItem, current: JSONValue?)] = []
-        /// Whether another log writes under this one's name.
-        public var isForked = false
+        /// The names under which another log writes as well.
+        public var forked: Set<UUID> = []
         /// A page that was read: to be recorded, then `pageRecorded` or `pageRefused`.
         public var page: Page?
         /// Something to tell the person in charge.
@@ -512,9 +512,7 @@ public struct ReplayState: Sendable {
                 outcome.settled[item.position] = verdict.status
                 lanes.settle(item)
                 if verdict.code == "source_fork" {
-                    outcome.isForked = true
-                    outcome.message =
-                        "another log writes under this one's name; this one takes a new name"
+                    outcome.forked.insert(item.source)
                 }
             case .rejected:  // V2
                 stopped.insert(item.laneID)

@@ -41,7 +41,9 @@ struct SQLiteAppend {
         findID = try db.cachedStatement(
             sql: "SELECT line FROM event WHERE account = ? AND id = ?")
         findSequence = try db.cachedStatement(
-            sql: "SELECT 1 FROM event WHERE account = ? AND source = ? AND sequence = ?")
+            sql: """
+                SELECT 1 FROM event WHERE account = ? AND source = ? AND sequence = ? AND id <> ?
+                """)
         insertEvent = try db.cachedStatement(
             sql: """
                 INSERT INTO event (account, serial, id, source, sequence, line)
@@ -88,11 +90,13 @@ struct SQLiteAppend {
 
     private mutating func take(_ event: ReceivedEvent) throws -> Verdict {
         if let content = event.content, let stored = try line(of: event.id) {
-            return isSame(stored, content)
-                ? Verdict(event.id, .duplicate)
-                : Verdict(
+            guard isSame(stored, content) else {
+                return Verdict(
                     event.id, .rejected, code: .idReused,
                     detail: "the account has another event with this id")
+            }
+            // The reply that said so first may have been lost.
+            return try verdict(.duplicate, on: event, content)
         }
         if let fault = event.fault {
             return Verdict(event.id, .rejected, code: fault.code, detail: fault.detail)
@@ -105,9 +109,7 @@ struct SQLiteAppend {
         if let base = effect?.base, base != head?.event.text {
             return try conflict(event, head?.event)
         }
-        let isFork =
-            try Int.fetchOne(
-                findSequence, arguments: [account, content.source, content.sequence]) != nil
+        let verdict = try verdict(.applied, on: event, content)
         lastSerial += 1
         try insertEvent.execute(arguments: [
             account, lastSerial, event.id, content.source, content.sequence, Data(content.line),
@@ -115,11 +117,20 @@ struct SQLiteAppend {
         if let effect, head.map({ $0 < effect.head }) ?? true {
             try set(effect.head, of: effect.note)
         }
-        return isFork
-            ? Verdict(
-                event.id, .applied, code: .sourceFork,
+        return verdict
+    }
+
+    /// What is said of an event that the account has: also whether two writers use its source.
+    private func verdict(
+        _ status: Verdict.Status, on event: ReceivedEvent, _ content: ReceivedEvent.Content
+    ) throws -> Verdict {
+        let twin = try Int.fetchOne(
+            findSequence, arguments: [account, content.source, content.sequence, event.id])
+        return twin == nil
+            ? Verdict(event.id, status)
+            : Verdict(
+                event.id, status, code: .sourceFork,
                 detail: "the account has another event with this source and sequence")
-            : Verdict(event.id, .applied)
     }
 
     /// The answer to an event whose base is not the head. Heads come with the answer as long as
