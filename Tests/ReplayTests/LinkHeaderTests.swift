@@ -1,5 +1,6 @@
 // The header by which a page names the next one, in all the forms that RFC 8288 allows.
 
+import DaybookTestKit
 import TestSupport
 import Testing
 
@@ -42,5 +43,20 @@ import Testing
         ])
     func `no next page is found where there is none`(header: String) {
         #expect(LinkHeader.next(header) == nil)
+    }
+
+    @Test(.verifies("SEC-19")) func `no header traps, and what is found stood in it`() throws {
+        let pieces = [
+            "<", ">", ";", ",", "=", "\"", "\\", " ", "\t", "rel", "next", "anchor", "/a", "ä", "",
+        ]
+        try Property.check(
+            "link headers", runs: 2_000, covering: ["found", "not found"]
+        ) { choices in
+            var header = choices.array(0...20) { $0.element(of: pieces) }.joined()
+            if choices.bool(oneIn: 3) { header += "</n>; rel=\"next\"" }
+            let next = LinkHeader.next(header)
+            choices.count(next == nil ? "not found" : "found")
+            if let next { try #require(header.contains("<\(next)>")) }
+        }
     }
 }
