@@ -13,6 +13,7 @@ let package = Package(
     platforms: [.macOS("26.0"), .iOS("26.0")],
     products: [
         .library(name: "Daybook", targets: ["Daybook"]),
+        .library(name: "DaybookSecrets", targets: ["DaybookSecrets"]),
         .library(name: "DaybookTestKit", targets: ["DaybookTestKit"]),
         .executable(name: "logtool", targets: ["logtool"]),
         .executable(name: "syncserver", targets: ["syncserver"]),
@@ -53,6 +54,11 @@ let package = Package(
         .target(
             name: "Daybook", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
         .target(name: "DaybookTestKit", dependencies: ["Daybook"], swiftSettings: strict),
+        // Of its own, because it brings a library for cryptography along.
+        .target(
+            name: "DaybookSecrets",
+            dependencies: ["Replay", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: strict),
 
         // The tools.
         .executableTarget(
@@ -135,6 +141,10 @@ let package = Package(
         .testTarget(
             name: "DaybookTests",
             dependencies: ["Daybook", "DaybookTestKit", "StoreHistories", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DaybookSecretsTests",
+            dependencies: ["DaybookSecrets", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",

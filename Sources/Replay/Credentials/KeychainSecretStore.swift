@@ -1,0 +1,89 @@
+// The keychain of Apple systems as a secret store. Small, because it cannot be tried where the rest
+// of the project is built. Spec/secrets.md.
+
+#if canImport(Security)
+    import Foundation
+    import Security
+
+    /// The system's keychain.
+    ///
+    /// Items are generic passwords that can be read after the first unlock of the device, stay on
+    /// it, and are not synchronised. The project's tests run on Linux and do not reach this type.
+    public struct KeychainSecretStore: SecretStore {
+        private let service: String
+
+        /// Names a store.
+        ///
+        /// - Parameter service: tells this store from others in the keychain: the app's bundle id.
+        public init(service: String) { self.service = service }
+
+        public func read(_ name: String) throws(SecretStoreError) -> [UInt8]? {
+            var query = try query(name)
+            query[kSecReturnData] = true
+            query[kSecMatchLimit] = kSecMatchLimitOne
+            var found: CFTypeRef?
+            let status = SecItemCopyMatching(query as CFDictionary, &found)
+            if status == errSecItemNotFound { return nil }
+            guard status == errSecSuccess else { throw error(status) }
+            guard let data = found as? Data else {
+                throw SecretStoreError(.damaged, place: service, "the keychain's item has no data")
+            }
+            return Array(data)
+        }
+
+        public func write(_ value: [UInt8], for name: String) throws(SecretStoreError) {
+            let query = try query(name)
+            let content: [CFString: Any] = [
+                kSecValueData: Data(value),
+                kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+            ]
+            // Another process may add or remove it between two calls: then once more.
+            for _ in 0..<3 {
+                let changed = SecItemUpdate(query as CFDictionary, content as CFDictionary)
+                if changed == errSecSuccess { return }
+                guard changed == errSecItemNotFound else { throw error(changed) }
+                let new = query.merging(content) { _, new in new }
+                let added = SecItemAdd(new as CFDictionary, nil)
+                if added == errSecSuccess { return }
+                guard added == errSecDuplicateItem else { throw error(added) }
+            }
+            throw SecretStoreError(.busy, place: service, "another process writes the same item")
+        }
+
+        public func delete(_ name: String) throws(SecretStoreError) { try remove(query(name)) }
+
+        public func deleteAll() throws(SecretStoreError) { try remove(base) }
+
+        private func remove(_ query: [CFString: Any]) throws(SecretStoreError) {
+            let status = SecItemDelete(query as CFDictionary)
+            guard status == errSecSuccess || status == errSecItemNotFound else {
+                throw error(status)
+            }
+        }
+
+        private var base: [CFString: Any] {
+            [
+                kSecClass: kSecClassGenericPassword,
+                kSecAttrService: service,
+                kSecAttrSynchronizable: false,
+                kSecUseDataProtectionKeychain: true,
+            ]
+        }
+
+        private func query(_ name: String) throws(SecretStoreError) -> [CFString: Any] {
+            guard 1...256 ~= name.utf8.count else {
+                throw SecretStoreError(.badName, place: service, "a name has 1 to 256 bytes")
+            }
+            return base.merging([kSecAttrAccount: name]) { _, new in new }
+        }
+
+        private func error(_ status: OSStatus) -> SecretStoreError {
+            let isLocked =
+                status == errSecInteractionNotAllowed || status == errSecMissingEntitlement
+            return SecretStoreError(
+                isLocked ? .locked : .io, place: service,
+                "the keychain answers \(status)"
+                    + (isLocked ? ". Unlock the device once, and look at the entitlements" : ""))
+        }
+    }
+#endif

@@ -1,0 +1,30 @@
+// Dates of HTTP headers: `Date`, from which the server's clock is taken, and `Retry-After`. Used by
+// Exchanges. Spec/replay.md, CLOCK-1.
+
+import EventSourcing
+import Foundation
+
+/// Dates of HTTP headers (RFC 9110, section 5.6.7, the preferred form).
+package enum HTTPDate {
+    package static func parse(_ text: String) -> Int64? {
+        // Sun, 06 Nov 1994 08:49:37 GMT
+        let parts = text.split(separator: " ")
+        let months = [
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ]
+        guard parts.count == 6, let day = Int(parts[1]), parts[5] == "GMT",
+            let month = months.firstIndex(of: String(parts[2])), let year = Int(parts[3])
+        else { return nil }
+        let stamp =
+            String(format: "%04d-%02d-%02d", year, month + 1, day) + "T" + parts[4] + "Z"
+        guard stamp.count == 20 else { return nil }
+        return millisecondsOfRFC3339(stamp)
+    }
+
+    /// `Retry-After`: seconds, or a date.
+    package static func retryAfterSeconds(_ text: String) -> Double? {
+        if let seconds = Double(text), seconds.isFinite, seconds >= 0 { return seconds }
+        guard let date = parse(text) else { return nil }
+        return max(0, Double(date) / 1_000 - Date().timeIntervalSince1970)
+    }
+}

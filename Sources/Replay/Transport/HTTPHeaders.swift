@@ -1,0 +1,79 @@
+// Headers that an app adds to every request, for proxies. Checked once, so that no name or value
+// can end a line and begin another, and none changes what the transport says by itself.
+// Spec/secrets.md, SEC-17.
+
+/// Headers that were checked.
+struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {
+    let fields: [(name: String, value: String)]
+
+    /// Names that only the transport sets, or that frame the message.
+    private static let reserved: Set<String> = [
+        "accept", "authorization", "connection", "content-encoding", "content-length",
+        "content-type", "expect", "host", "keep-alive", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    ]
+
+    /// Checks headers.
+    ///
+    /// - Parameters:
+    ///   - headers: names and values.
+    ///   - others: names in lower case that this transport sets by itself, too.
+    /// - Throws: `TransportError` with `badHeader` or `reservedHeader`, with the name of the header
+    ///   where it can be printed, and never its value.
+    init(
+        _ headers: [String: String], reserving others: Set<String> = []
+    ) throws(TransportError) {
+        var seen: Set<String> = []
+        for (name, value) in headers {
+            guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte) else {
+                throw TransportError(
+                    .badHeader, place: "headers",
+                    "a name may have letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110, 5.6.2)")
+            }
+            let lower = name.lowercased()
+            guard !Self.reserved.contains(lower), !others.contains(lower) else {
+                throw TransportError(
+                    .reservedHeader, place: name, "this header is set by the transport alone")
+            }
+            guard seen.insert(lower).inserted else {
+                throw TransportError(.badHeader, place: name, "this header is there twice")
+            }
+            guard Self.isValue(value) else {
+                throw TransportError(
+                    .badHeader, place: name,
+                    "a value may have visible ASCII, and spaces and tabs within (RFC 9110, 5.5)")
+            }
+        }
+        // In one order, so that the same headers make the same request.
+        fields = headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// Checks a bearer token: visible ASCII and nothing else.
+    static func checkToken(_ token: String, place: String) throws(TransportError) {
+        guard !token.isEmpty, token.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+            throw TransportError(
+                .badToken, place: place, "it is empty, or has other bytes than visible ASCII")
+        }
+    }
+
+    /// The names of the headers.
+    var description: String { "HTTPHeaders(\(fields.map(\.name).joined(separator: ", ")))" }
+
+    /// Shows names only: a value may be a password for a proxy.
+    var customMirror: Mirror { Mirror(self, children: ["names": fields.map(\.name)]) }
+
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: Array("!#$%&'*+-.^_`|~".utf8).contains(byte)
+        }
+    }
+
+    private static func isValue(_ value: String) -> Bool {
+        guard value.utf8.allSatisfy({ 0x20...0x7E ~= $0 || $0 == 0x09 }) else { return false }
+        let blanks: [UInt8] = [0x20, 0x09]
+        return ![value.utf8.first, value.utf8.last].contains { $0.map(blanks.contains) ?? false }
+    }
+}

@@ -1,0 +1,105 @@
+// The header `Link` (RFC 8288), by which a page names the one behind it. Used by Exchanges.
+// Spec/sync-protocol.md, SYNC-32.
+
+/// The header `Link`, as far as pages need it.
+package enum LinkHeader {
+    /// The target of the first link of this page whose relation is `next`: nil if there is none, or
+    /// if the header cannot be read up to it.
+    ///
+    /// Several links, parameters in any order, commas and semicolons in quotation marks and in
+    /// targets are understood. A link with `anchor` is about another page and is left out.
+    package static func next(_ header: String) -> String? {
+        var scanner = Scanner(bytes: Array(header.utf8))
+        while let link = scanner.link() {
+            if link.isNext { return link.target }
+        }
+        return nil
+    }
+
+    private struct Link {
+        var target: String
+        var relation: String?
+        var hasAnchor = false
+
+        var isNext: Bool {
+            guard !hasAnchor, let relation else { return false }
+            return relation.split(separator: " ").contains { $0.lowercased() == "next" }
+        }
+    }
+
+    private struct Scanner {
+        let bytes: [UInt8]
+        var offset = 0
+
+        /// The next link; nil at the end, or where there should be one and is none.
+        mutating func link() -> Link? {
+            // Empty elements of a list are allowed.
+            while skipBlanks() == UInt8(ascii: ",") { offset += 1 }
+            guard take(UInt8(ascii: "<")) else { return nil }
+            let start = offset
+            guard let end = bytes[start...].firstIndex(of: UInt8(ascii: ">")) else { return nil }
+            offset = end + 1
+            var link = Link(target: text(start..<end))
+            while skipBlanks() == UInt8(ascii: ";") {
+                offset += 1
+                guard let (name, value) = parameter() else { return nil }
+                // The first `rel` counts, whatever others say.
+                if name == "rel", link.relation == nil { link.relation = value }
+                if name == "anchor" { link.hasAnchor = true }
+            }
+            guard offset == bytes.count || bytes[offset] == UInt8(ascii: ",") else { return nil }
+            return link
+        }
+
+        /// `name`, `name=word` or `name="text"`; an empty one between two semicolons, too.
+        private mutating func parameter() -> (name: String, value: String)? {
+            skipBlanks()
+            let name = word().lowercased()
+            guard skipBlanks() == UInt8(ascii: "=") else { return (name, "") }
+            offset += 1
+            guard skipBlanks() == UInt8(ascii: "\"") else { return (name, word()) }
+            offset += 1
+            var value: [UInt8] = []
+            while offset < bytes.count {
+                let byte = bytes[offset]
+                offset += 1
+                if byte == UInt8(ascii: "\"") {
+                    return (name, String(decoding: value, as: UTF8.self))
+                }
+                if byte == UInt8(ascii: "\\"), offset < bytes.count {
+                    value.append(bytes[offset])
+                    offset += 1
+                } else {
+                    value.append(byte)
+                }
+            }
+            return nil
+        }
+
+        private mutating func word() -> String {
+            let start = offset
+            let ends = Array(" \t,;=\"".utf8)
+            while offset < bytes.count, !ends.contains(bytes[offset]) { offset += 1 }
+            return text(start..<offset)
+        }
+
+        private mutating func take(_ byte: UInt8) -> Bool {
+            guard offset < bytes.count, bytes[offset] == byte else { return false }
+            offset += 1
+            return true
+        }
+
+        /// Steps over blanks; the byte behind them.
+        @discardableResult
+        private mutating func skipBlanks() -> UInt8? {
+            while offset < bytes.count, bytes[offset] == 0x20 || bytes[offset] == 0x09 {
+                offset += 1
+            }
+            return offset < bytes.count ? bytes[offset] : nil
+        }
+
+        private func text(_ range: Range<Int>) -> String {
+            String(decoding: bytes[range], as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+// The sync protocol over PostgREST: two functions of a Supabase project, called by POST. Replies
+// become what HTTPTransport would return. Spec/supabase.md has the requests and answers in full.
+
+import EventSourcing
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The transport for a Supabase project that has the functions `append_events` and `read_events`.
+public final class SupabaseTransport: Transport {
+    private let functions: URL
+    private let apiKey: String
+    private let client: HTTPClient
+
+    /// Events of a page at most.
+    private static let pageMax = 500
+
+    /// Creates a transport.
+    ///
+    /// - Parameters:
+    ///   - project: the project's address: `https://<reference>.supabase.co`.
+    ///   - apiKey: the project's publishable key. It goes with every request, and stands for the
+    ///     token where there is none.
+    ///   - timeoutSeconds: how long the server may be silent.
+    ///   - headers: go with every request, as with `HTTPTransport`.
+    ///   - certificate: for a server that asks for a client certificate. Apple systems only.
+    /// - Throws: `TransportError`: `badToken` for the key, and what `HTTPTransport` throws.
+    public init(
+        project: URL, apiKey: String, timeoutSeconds: Double = 30, headers: [String: String] = [:],
+        certificate: ClientCertificate? = nil
+    ) throws(TransportError) {
+        try HTTPHeaders.checkToken(apiKey, place: "apikey")
+        functions = project.appending(path: "rest/v1/rpc")
+        self.apiKey = apiKey
+        client = try HTTPClient(
+            timeoutSeconds: timeoutSeconds, headers: HTTPHeaders(headers, reserving: ["apikey"]),
+            certificate: certificate)
+    }
+
+    /// Calls one of the functions.
+    ///
+    /// - Throws: `TransportError`; `malformedReply` where a page is not what Spec/supabase.md says;
+    ///   `URLError` where no complete answer came.
+    public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
+        var body = JSONObjectWriter()
+        switch call {
+        case .append(let batch):
+            body.add("events", raw: batch)
+            return try await invoke("append_events", body, token)
+        case .read(let cursor):
+            body.add("after", raw: cursor.map(JSONObjectWriter.string) ?? Array("null".utf8))
+            body.add("max", Self.pageMax)
+            return try page(try await invoke("read_events", body, token))
+        }
+    }
+
+    private func invoke(
+        _ function: String, _ body: JSONObjectWriter, _ token: String?
+    ) async throws -> TransportReply {
+        var request = URLRequest(url: functions.appending(path: function))
+        request.httpMethod = "POST"
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        request.setValue(apiKey, forHTTPHeaderField: "apikey")
+        request.httpBody = Data(body.finished())
+        var reply = try await client.send(request, token: token ?? apiKey)
+        // Pages have their cursor in the body.
+        reply.next = nil
+        return reply
+    }
+
+    /// Takes the array and the cursor out of an answer. The array's bytes stay as they are.
+    private func page(_ reply: TransportReply) throws(TransportError) -> TransportReply {
+        guard reply.status == 200 else { return reply }
+        var page = reply
+        guard let fields = try? JSONFields(reply.body), let events = fields.raw("events"),
+            events.first == UInt8(ascii: "["), let next = try? fields.string("next")
+        else {
+            throw TransportError(
+                .malformedReply, place: "read_events",
+                "the answer is not {\"events\":[…],\"next\":\"…\"}. Is the function the right one?")
+        }
+        page.body = events
+        page.next = next
+        return page
+    }
+}
+
+extension SupabaseTransport: CustomReflectable {
+    /// Shows where requests go, and nothing of the key.
+    public var customMirror: Mirror { Mirror(self, children: ["functions": functions]) }
+}

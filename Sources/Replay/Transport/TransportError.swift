@@ -1,0 +1,49 @@
+// What a transport of this library refuses before or after the network has its say: what, where,
+// what to do; never a token, a header's value, or what a server wrote. Spec/secrets.md, SEC-1.
+
+import Foundation
+
+/// A failure of a transport that is not one of the network.
+public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of failure it is. The raw value is stable and machine-readable.
+    public enum Code: String, Sendable, CaseIterable {
+        /// The name or the value of a header is not what RFC 9110 allows.
+        case badHeader = "bad-header"
+        /// A header that the transport sets by itself, or that would change the request's frame.
+        case reservedHeader = "reserved-header"
+        /// A token that cannot stand in a header.
+        case badToken = "bad-token"
+        /// A client certificate that cannot be opened.
+        case badCertificate = "bad-certificate"
+        /// The system's HTTP client cannot present client certificates.
+        case certificatesUnsupported = "certificates-unsupported"
+        /// A link to another server, to which the token must not go.
+        case foreignPage = "foreign-page"
+        /// A reply of more than 4 MiB.
+        case replyTooLong = "reply-too-long"
+        /// A reply that is not what the contract says.
+        case malformedReply = "malformed-reply"
+    }
+
+    /// The kind of failure.
+    public var code: Code
+    /// What it is about: the name of a header, the host of a server.
+    public var place: String
+    /// What happened, with what to do where that is not plain.
+    public var detail: String
+
+    /// Creates an error. `detail` must hold no token and nothing that a server wrote.
+    public init(_ code: Code, place: String, _ detail: String) {
+        self.code = code
+        self.place = place
+        self.detail = detail
+    }
+
+    /// Place and detail in one line.
+    public var description: String { "\(place): \(detail)" }
+}
+
+extension TransportError: LocalizedError {
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+}

@@ -1,0 +1,224 @@
+// A recognisable secret is driven through everything that could show it: transports, credentials,
+// stores, the replayer, a server that refuses it, repeats it and talks nonsense. Then everything
+// that was said and written is searched for it.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Logging
+import OfflineModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Replay
+
+/// Keeps all that is logged, at every level.
+private final class Records: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(records: self) } }
+
+    private struct Handler: LogHandler {
+        let records: Records
+        var metadata: Logger.Metadata = [:]
+        var logLevel: Logger.Level = .trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            records.add("\(event.message) \(metadata) \(event.metadata ?? [:])")
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct SecrecyTests {
+    private static let secret = "xyzzy-3q2-7w-xyzzy"
+
+    /// Everything that a program could print of a value.
+    private static func words(_ value: Any) -> String {
+        var text = String(describing: value) + String(reflecting: value)
+        dump(value, to: &text)
+        if let error = value as? any Error {
+            text += error.localizedDescription + String(describing: error as NSError)
+            text += String(describing: (error as NSError).userInfo)
+        }
+        return text
+    }
+
+    private static func expectSilence(
+        _ value: Any, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(!words(value).contains(secret), sourceLocation: sourceLocation)
+        #expect(
+            !words(value).contains(Data(secret.utf8).base64EncodedString()),
+            sourceLocation: sourceLocation)
+    }
+
+    private static func error(_ body: () async throws -> Void) async -> (any Error)? {
+        do { try await body() } catch { return error }
+        return nil
+    }
+
+    /// What a server that means no good answers, one after the other.
+    private static let answers: [LocalServer.Answer] = [
+        .reply(401, body: Array(#"{"error":{"code":"unauthorized"}}"#.utf8)),
+        .reply(401, body: Array("who is \(secret)?".utf8)),
+        .reply(500, headers: [("X-Token", secret)], body: Array("no such token: \(secret)".utf8)),
+        .reply(200, body: Array("<html>Bearer \(secret)</html>".utf8)),
+        .reply(200, body: Array(#"{"verdicts":[{"id":"\#(secret)"}]}"#.utf8)),
+        .reply(200, body: Array(#"{"verdicts":"#.utf8)),
+        .reply(302, headers: [("Location", "http://127.0.0.1:1/?\(secret)")]),
+        .reply(503, headers: [("Retry-After", secret)]),
+        .raw(Array("HTTP/1.1 200 \(secret)\r\nContent-Length: 9\r\n\r\n\(secret)".utf8)),
+        .raw(Array("\(secret)\r\n\r\n".utf8)),
+        .hangUp,
+    ]
+
+    @Test(.verifies("SEC-1"))
+    func `whatever the server answers, the token shows up nowhere`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let records = Records()
+        let store = try await EventStore.open(
+            at: folder.path, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+        try await store.append(CitySaved(userId: "u", cityId: "lisbon"))
+        let secrets = InMemorySecretStore()
+        let asked = Mutex(0)
+        let credentials = RefreshingCredentials(store: secrets) { _ in
+            let number = asked.withLock { asked in
+                asked += 1
+                return asked
+            }
+            return AccessToken("\(Self.secret)-\(number)")
+        }
+        try await credentials.set(AccessToken(Self.secret))
+        for answer in Self.answers {
+            let server = try LocalServer { _ in answer }
+            let endpoint = try #require(URL(string: server.base + "/v1/events"))
+            let transport = try HTTPTransport(
+                endpoint: endpoint, timeoutSeconds: 5, headers: ["X-Proxy": Self.secret])
+            let replayer = Replayer(
+                store, transport: transport, credentials: credentials, logger: records.logger,
+                sleep: { _ in throw CancellationError() })
+            let report = try await replayer.run()
+            Self.expectSilence(report)
+            Self.expectSilence(transport)
+            Self.expectSilence(credentials)
+            #expect(server.requests.contains { !$0.values("Authorization").isEmpty })
+        }
+        #expect(asked.withLock { $0 } > 0)
+        try await store.close()
+        #expect(!records.all.isEmpty)
+        for line in records.all { #expect(!line.contains(Self.secret)) }
+        let tool = try #require(FileManager.default.enumerator(atPath: folder.path))
+        var files = 0
+        for case let name as String in tool {
+            guard let bytes = try? Data(contentsOf: folder.appending(path: name)) else { continue }
+            files += 1
+            #expect(Array(bytes).firstRange(of: Array(Self.secret.utf8)) == nil, "\(name)")
+        }
+        #expect(files > 1)
+        // What is compressed is read as well.
+        let again = try await EventStore.open(
+            at: folder.path, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+        var position: UInt64 = 1
+        while let event = try await again.event(at: Position(position)) {
+            Self.expectSilence(event)
+            position += 1
+        }
+        #expect(position > 1)
+        try await again.close()
+        // It is where it belongs, and there only.
+        #expect(secrets.values.count == 1)
+    }
+
+    @Test(.verifies("SEC-1")) func `no error of a transport holds what was given to it`()
+        async throws
+    {
+        let secret = Self.secret
+        var errors: [any Error] = []
+        for answer in Self.answers {
+            let server = try LocalServer { _ in answer }
+            let url = try #require(URL(string: server.base))
+            let transports: [any Transport] = [
+                try HTTPTransport(endpoint: url, headers: ["X-Key": secret]),
+                try SupabaseTransport(project: url, apiKey: secret, headers: ["X-Key": secret]),
+            ]
+            for transport in transports {
+                Self.expectSilence(transport)
+                for call in [TransportRequest.append(batch: Array("[]".utf8)), .read(after: nil)] {
+                    if let error = await Self.error({
+                        _ = try await transport.send(call, token: secret)
+                    }) {
+                        errors.append(error)
+                    }
+                }
+            }
+            #expect(server.requests.count == 4)
+        }
+        let nobody = try #require(URL(string: "http://127.0.0.1:1/v1/events"))
+        let transport = try HTTPTransport(endpoint: nobody, headers: ["X-Key": secret])
+        for (cursor, token) in [
+            (nil, secret), (nil, secret + "\r\n"), ("http://\(secret)@127.0.0.1:1/", secret),
+            ("https://\(secret).example/", secret), ("//127.0.0.2/?\(secret)", secret),
+        ] as [(String?, String)] {
+            let error = await Self.error {
+                _ = try await transport.send(.read(after: cursor), token: token)
+            }
+            errors.append(try #require(error))
+        }
+        for headers in [
+            ["X": secret + "\n"], ["Authorization": secret], ["X y": secret],
+            ["X": secret, "x": secret],
+        ] {
+            let error = await Self.error {
+                _ = try HTTPTransport(endpoint: nobody, headers: headers)
+            }
+            errors.append(try #require(error))
+        }
+        let key = await Self.error {
+            _ = try SupabaseTransport(project: nobody, apiKey: secret + " ")
+        }
+        errors.append(try #require(key))
+        #expect(errors.count > 15)
+        for error in errors { Self.expectSilence(error) }
+    }
+
+    @Test(.verifies("SEC-1", "SEC-18")) func `values that hold a secret say nothing of it`()
+        async throws
+    {
+        let token = AccessToken(Self.secret)
+        let certificate = ClientCertificate(
+            pkcs12: Array(Self.secret.utf8), password: Self.secret)
+        let secrets = InMemorySecretStore()
+        try secrets.write(Array("{\"\(Self.secret)".utf8), for: ClientCertificate.defaultName)
+        try secrets.write(Array("{\"\(Self.secret)".utf8), for: "daybook.token")
+        let damaged = await Self.error { _ = try await ClientCertificate.load(from: secrets) }
+        Self.expectSilence(try #require(damaged))
+        let credentials = RefreshingCredentials(store: secrets) { _ in token }
+        #expect(try await credentials.token() == nil)
+        Self.expectSilence(try #require(await credentials.storeFailure))
+        let all: [Any] = [
+            token, certificate, [token], Optional(token) as Any, ["k": certificate],
+            BearerToken(Self.secret), (token, certificate),
+        ]
+        for value in all { Self.expectSilence(value) }
+        #if !canImport(Security)
+            let url = try #require(URL(string: "https://127.0.0.1/"))
+            let error = await Self.error {
+                _ = try HTTPTransport(endpoint: url, headers: [:], certificate: certificate)
+            }
+            Self.expectSilence(try #require(error))
+        #endif
+    }
+}
