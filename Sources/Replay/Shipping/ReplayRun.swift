@@ -54,7 +54,7 @@ struct ReplayRun {
     private static let pauseMilliseconds: Int64 = 60_000
 
     init(
-        _ replayer: Replayer, until end: Replayer.End,
+        _ replayer: Replayer, until end: Replayer.End, under conditions: ReplayState.Conditions,
         progress: (@Sendable (SyncReport) -> Void)?
     ) {
         self.replayer = replayer
@@ -63,6 +63,7 @@ struct ReplayRun {
         state = ReplayState(
             requestsMax: replayer.options.requestsMax,
             resolvesConflicts: replayer.options.resolver != nil)
+        state.set(conditions)
         let (stream, mail) = AsyncStream.makeStream(of: Happening.self)
         self.mail = mail
         mailbox = stream.makeAsyncIterator()
@@ -127,7 +128,12 @@ struct ReplayRun {
         guard isLive else { return [] }
         var senders: [Task<Void, Never>] = []
         let commits = await store.commits()
-        senders.append(Task { [mail] in for await _ in commits { mail.yield(.committed) } })
+        senders.append(
+            Task { [mail] in
+                for await _ in commits { mail.yield(.committed) }
+                // The store was closed.
+                mail.yield(.stopped)
+            })
         if let triggers {
             senders.append(
                 Task { [mail] in for await trigger in triggers { mail.yield(.trigger(trigger)) } })
@@ -234,7 +240,7 @@ struct ReplayRun {
         switch trigger {
         case .conditions(let conditions): state.set(conditions)
         case .now:
-            state.resume()
+            state.demand()
             if replayer.options.reads { startReading() }
         }
     }
@@ -362,8 +368,10 @@ struct ReplayRun {
     ) async throws {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
-        let applied = outcome.settled.filter { $0.value == .applied }.map(\.key)
-        let duplicate = outcome.settled.filter { $0.value == .duplicate }.map(\.key)
+        // A page that was read meanwhile may have settled some of it.
+        let new = outcome.settled.filter { outbox.entry(at: $0.key) != nil }
+        let applied = new.filter { $0.value == .applied }.map(\.key)
+        let duplicate = new.filter { $0.value == .duplicate }.map(\.key)
         settled.applied = outbox.ranges(of: Set(applied))
         settled.duplicate = outbox.ranges(of: Set(duplicate))
         // What is on record need not be said again: a conflict that nobody could resolve.

@@ -56,13 +56,17 @@ public struct ReplayState: Sendable {
     public struct Conditions: Hashable, Sendable {
         /// Whether there is a network.
         public var isReachable = true
-        /// Whether it may be used now.
+        /// Whether anything may be done without being asked for.
         public var isAllowed = true
+        /// Whether what others have recorded may be read without being asked for: on a network that
+        /// is paid by volume, perhaps not.
+        public var mayRead = true
 
         /// Everything is allowed.
-        public init(isReachable: Bool = true, isAllowed: Bool = true) {
+        public init(isReachable: Bool = true, isAllowed: Bool = true, mayRead: Bool = true) {
             self.isReachable = isReachable
             self.isAllowed = isAllowed
+            self.mayRead = mayRead
         }
     }
 
@@ -121,6 +125,8 @@ public struct ReplayState: Sendable {
     private var notBefore: Int64 = 0
     private var pause: Pause?
     private var conditions = Conditions()
+    /// Somebody has asked for all of it: what is not allowed otherwise is, until nothing is left.
+    private var isDemanded = false
     private var reading: Reading?
 
     private struct Reading {
@@ -228,6 +234,13 @@ public struct ReplayState: Sendable {
         self.conditions = conditions
     }
 
+    /// C4: somebody asks for everything that can be done, without waiting any longer. What is not
+    /// allowed by itself is allowed until nothing is left to do; without network, nothing is.
+    public mutating func demand() {
+        resume()
+        isDemanded = true
+    }
+
     /// Somebody has looked into the reason of a pause, or wants no more waiting.
     public mutating func resume() {
         pause = nil
@@ -285,14 +298,18 @@ public struct ReplayState: Sendable {
     /// be sent.
     public mutating func next(now: Int64) -> Action {
         lanes.release(now: now)
-        let hasWork = lanes.isReady || !parts.isEmpty || reading != nil
+        let mayRead = conditions.mayRead || isDemanded  // C3
+        let hasWork = lanes.isReady || !parts.isEmpty || (reading != nil && mayRead)
         guard hasWork else {
             if isBusy { return busy() }
+            if lanes.nextDue == nil { isDemanded = false }
             return lanes.nextDue.map { .wait(until: max($0, notBefore)) } ?? .idle
         }
         if let pause { return isBusy ? busy() : .paused(pause) }
         guard conditions.isReachable else { return isBusy ? busy() : .paused(.offline) }  // C1
-        guard conditions.isAllowed else { return isBusy ? busy() : .paused(.notAllowed) }  // C2
+        guard conditions.isAllowed || isDemanded else {
+            return isBusy ? busy() : .paused(.notAllowed)
+        }  // C2
         switch token {
         case .unknown: return .getToken
         case .refused: return .refreshToken  // T2
@@ -306,11 +323,9 @@ public struct ReplayState: Sendable {
         guard notBefore <= now else { return isBusy ? busy() : .wait(until: notBefore) }
         // While the event that is to blame is looked for, requests go one after the other.
         guard parts.isEmpty || !isBusy else { return busy() }
-        let isReading = underWay.values.contains {
-            if case .read = $0 { true } else { false }
-        }
         guard let items = nextPart() ?? nextBatch() else {
-            guard let reading, !isReading else { return isBusy ? busy() : next(now: now) }
+            // What is read may be what was just sent: one after the other.
+            guard let reading, mayRead, !isBusy else { return isBusy ? busy() : next(now: now) }
             return send(.read(after: reading.cursor))
         }
         return send(.append(items))

@@ -91,14 +91,16 @@ public struct Replayer: Sendable {
     ///
     /// - Parameters:
     ///   - end: when to stop.
-    ///   - triggers: what happens meanwhile; a run with an end takes in conditions that are there
-    ///     when it begins.
+    ///   - conditions: what the world allows when it begins.
+    ///   - triggers: what happens meanwhile, for a run without end.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left. Its records are on the disk.
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; they are in the report.
     public func run(
-        until end: End = .whenNothingMoves, triggers: AsyncStream<Trigger>? = nil,
+        until end: End = .whenNothingMoves,
+        under conditions: ReplayState.Conditions = ReplayState.Conditions(),
+        triggers: AsyncStream<Trigger>? = nil,
         progress: (@Sendable (SyncReport) -> Void)? = nil
     ) async throws -> SyncReport {
         guard await store.beginShipping() else {
@@ -107,7 +109,7 @@ public struct Replayer: Sendable {
             report.message = "another run exchanges this store's events"
             return report
         }
-        var run = ReplayRun(self, until: end, progress: progress)
+        var run = ReplayRun(self, until: end, under: conditions, progress: progress)
         do {
             let report = try await run.run(triggers)
             await store.endShipping()

@@ -1,0 +1,220 @@
+// What makes a store sync by itself, and what keeps it from it. Spec/triggers.md.
+
+import Daybook
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// A network that somebody switches.
+private final class Switch: Reachability {
+    private let listeners = Mutex<
+        (path: NetworkPath, all: [AsyncStream<NetworkPath>.Continuation])
+    >(
+        (.wifi, []))
+
+    init(_ path: NetworkPath) { listeners.withLock { $0.path = path } }
+
+    var paths: AsyncStream<NetworkPath> {
+        AsyncStream { continuation in
+            listeners.withLock { state in
+                continuation.yield(state.path)
+                state.all.append(continuation)
+            }
+        }
+    }
+
+    func turn(_ path: NetworkPath) {
+        listeners.withLock { state in
+            state.path = path
+            for listener in state.all { listener.yield(path) }
+        }
+    }
+}
+
+/// Takes everything and counts.
+private final class Counting: Transport {
+    private let counts = Mutex((events: 0, reads: 0, failures: 0))
+    var events: Int { counts.withLock { $0.events } }
+    var reads: Int { counts.withLock { $0.reads } }
+    var requests: Int { counts.withLock { $0.events + $0.reads + $0.failures } }
+    /// Requests that fail before any succeeds.
+    private let failing: Mutex<Int>
+
+    init(failing: Int = 0) { self.failing = Mutex(failing) }
+
+    struct NoAnswer: Error {}
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        let fails = failing.withLock { failing in
+            failing -= 1
+            return failing >= 0
+        }
+        guard !fails else {
+            counts.withLock { $0.failures += 1 }
+            throw NoAnswer()
+        }
+        guard case .append(let batch) = request else {
+            counts.withLock { $0.reads += 1 }
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
+        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]] ?? []
+        counts.withLock { $0.events += events.count }
+        let verdicts = events.map { ["id": $0["id"], "status": "applied"] }
+        let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
+        return TransportReply(status: 200, body: Array(body))
+    }
+}
+
+/// Waits until something has become true; fails if it never does.
+private func eventually(
+    _ what: Comment, _ isTrue: () throws -> Bool,
+    at location: SourceLocation = #_sourceLocation
+) async throws {
+    for _ in 0..<1_000 {
+        if try isTrue() { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    Issue.record(what, sourceLocation: location)
+}
+
+/// Time in which something that must not happen would have.
+private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150)) }
+
+@Suite(.timeLimit(.minutes(2))) struct SyncServiceTests {
+    @Test(.verifies("TRG-1"))
+    func `it syncs when it begins and whenever something is recorded`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        let server = Counting()
+        let service = SyncService(store, transport: server)
+        let run = Task { try await service.run() }
+        try await eventually("what was there is shipped") { server.events == 1 }
+        try await store.cities.save("porto", by: "u")
+        try await eventually("what came is shipped") { server.events == 2 }
+        try await eventually("the report says so") { service.report.applied == 2 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-2"))
+    func `with nothing to do it asks nobody anything, and ends when the store is closed`()
+        async throws
+    {
+        let store = try await OfflineStore.inMemory()
+        let server = Counting()
+        let run = Task { try await SyncService(store, transport: server).run() }
+        try await eventually("it reads once") { server.reads == 1 }
+        try await aWhile()
+        #expect(server.requests == 1)
+        try await store.close()
+        try await run.value
+    }
+
+    @Test(.verifies("TRG-3", "COND-1"))
+    func `without a network it waits, and it goes on when there is one`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        let server = Counting()
+        let network = Switch(.none)
+        let service = SyncService(store, transport: server, reachability: network)
+        let run = Task { try await service.run() }
+        try await aWhile()
+        #expect(server.requests == 0)
+        service.syncNow()
+        try await aWhile()
+        #expect(server.requests == 0)
+        network.turn(.cellular)
+        try await eventually("it is shipped") { server.events == 1 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-4", "COND-2"))
+    func `with autoSync off it does only what it is asked for`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.preferences.update(for: "u") { $0.autoSync = false }
+        let server = Counting()
+        let service = SyncService(store, transport: server, user: "u")
+        let run = Task { try await service.run() }
+        try await aWhile()
+        #expect(server.requests == 0)
+        service.syncNow()
+        try await eventually("it is shipped") { server.events == 1 }
+        try await store.cities.save("lisbon", by: "u")
+        try await aWhile()
+        #expect(server.events == 1)
+        try await store.preferences.update(for: "u") { $0.autoSync = true }
+        try await eventually("the setting counts at once") { server.events == 3 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-4", "COND-3"))
+    func `with wifiOnlyDownload on it ships over cellular and reads over Wi-Fi`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        let server = Counting()
+        let network = Switch(.cellular)
+        let service = SyncService(store, transport: server, user: "u", reachability: network)
+        let run = Task { try await service.run() }
+        try await eventually("it is shipped") { server.events == 1 }
+        try await aWhile()
+        #expect(server.reads == 0)
+        network.turn(.wifi)
+        try await eventually("it is read") { server.reads == 1 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-5"))
+    func `syncNow does not wait for a backoff to end`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        // After a dozen failures a backoff is up to a minute long.
+        let server = Counting(failing: 12)
+        let service = SyncService(store, transport: server)
+        let run = Task { try await service.run() }
+        for _ in 0..<100 where server.events == 0 {
+            service.syncNow()
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(server.events == 1)
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-6"))
+    func `while the store is suspended it rests, and it goes on afterwards`() async throws {
+        let store = try await OfflineStore.inMemory()
+        let server = Counting()
+        let run = Task { try await SyncService(store, transport: server).run() }
+        try await eventually("it has begun") { server.reads == 1 }
+        try await store.suspend()
+        try await store.resume()
+        try await store.cities.save("lisbon", by: "u")
+        try await eventually("it is shipped") { server.events == 1 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-7"))
+    func `it reads by itself as often as it is told to`() async throws {
+        let store = try await OfflineStore.inMemory()
+        let server = Counting()
+        var options = Replayer.Options()
+        options.readInterval = .milliseconds(20)
+        let service = SyncService(store, transport: server, options: options)
+        let run = Task { try await service.run() }
+        try await eventually("it reads again and again") { server.reads >= 4 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+}

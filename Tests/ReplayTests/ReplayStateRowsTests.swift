@@ -1,0 +1,345 @@
+// The rows of Spec/replay.md that are not about one answer: tokens, conditions, reads, and several
+// requests at a time. And the whole machine against a server in a few lines, on a virtual clock.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import TestSupport
+import Testing
+
+@testable import Replay
+
+/// A state with events in lanes; their ids are their positions.
+private struct Bench {
+    var state: ReplayState
+    var now: Int64 = 1_000_000
+
+    init(_ lanes: [String] = [], requestsMax: Int = 1, hasToken: Bool = true) {
+        state = ReplayState(requestsMax: requestsMax)
+        if hasToken { state.tokenChanged() }
+        for (index, lane) in lanes.enumerated() { add(UInt64(index + 1), lane) }
+    }
+
+    static func entry(_ position: UInt64, _ lane: String) -> OutboxEntry {
+        let id = UUID(integer: UInt128(position))
+        let prefix = LinePrefix(own: id.integer, source: 1, at: Position(position))
+        let draft = EventDraft(
+            id: id, type: "t", subject: "s", lane: lane, time: Timestamp(milliseconds: 0))
+        return OutboxEntry(
+            Event(prefix, content: draft, catalogue: EventCatalogue(), lineBytes: 100),
+            action: "ACT")
+    }
+
+    mutating func add(_ position: UInt64, _ lane: String) {
+        state.add(Self.entry(position, lane))
+    }
+
+    mutating func next() -> ReplayState.Action { state.next(now: now) }
+
+    /// The number and the positions of the request that is sent next.
+    mutating func send() throws -> (number: Int, positions: [UInt64]) {
+        guard case .send(.append(let items), let number) = next() else {
+            throw Unexpected(action: next())
+        }
+        return (number, items.map(\.position.rawValue))
+    }
+
+    struct Unexpected: Error { var action: ReplayState.Action }
+
+    @discardableResult
+    mutating func reply(
+        _ number: Int, _ status: Int, body: String = "", next: String? = nil
+    ) -> ReplayState.Outcome {
+        state.take(
+            .reply(TransportReply(status: status, body: Array(body.utf8), next: next)),
+            to: number, now: now, random: 0.5)
+    }
+
+    @discardableResult
+    mutating func verdicts(
+        _ number: Int, _ verdicts: [(UInt64, String)]
+    ) -> ReplayState.Outcome {
+        let list = verdicts.map {
+            "{\"id\":\"\(UUID(integer: UInt128($0.0)))\",\"status\":\"\($0.1)\"}"
+        }
+        return reply(number, 200, body: "{\"verdicts\":[\(list.joined(separator: ","))]}")
+    }
+}
+
+@Suite struct ReplayStateRowsTests {
+    // MARK: Tokens
+
+    @Test(.verifies("TOK-1")) func `T1: a token is asked for when there is something to do`() {
+        var idle = Bench(hasToken: false)
+        #expect(idle.next() == .idle)
+        var bench = Bench(["a"], hasToken: false)
+        #expect(bench.next() == .getToken)
+        bench.state.tokenChanged()
+        #expect(throws: Never.self) { try bench.send() }
+    }
+
+    @Test(.verifies("TOK-2"))
+    func `T2: a token is renewed a minute before it ends by the server's clock`() throws {
+        var bench = Bench(["a"], hasToken: false)
+        // The device is an hour behind.
+        bench.state.setClock(offset: 3_600_000, now: bench.now)
+        let end = bench.now + 3_600_000 + 600_000
+        bench.state.tokenChanged(expiresAt: end, now: bench.now)
+        bench.now += 539_999
+        let (number, _) = try bench.send()
+        bench.verdicts(number, [(1, "applied")])
+        bench.add(2, "a")
+        bench.now += 1
+        #expect(bench.next() == .refreshToken)
+        bench.state.tokenChanged(expiresAt: end + 600_000, now: bench.now)
+        #expect(try bench.send().positions == [2])
+    }
+
+    @Test(.verifies("TOK-2"))
+    func `T2: a token that lives for a minute is renewed at half-time, one that is over is tried`()
+        throws
+    {
+        var bench = Bench(["a"], hasToken: false)
+        bench.state.tokenChanged(expiresAt: bench.now + 60_000, now: bench.now)
+        bench.now += 30_000
+        #expect(bench.next() == .refreshToken)
+        // By our clock it has ended when it comes: the clock may be wrong, so the server decides.
+        bench.state.tokenChanged(expiresAt: bench.now - 1, now: bench.now)
+        #expect(try bench.send().positions == [1])
+    }
+
+    @Test(.verifies("TOK-3"))
+    func `T3: a refusal of a token that has gone by now asks for no other`() throws {
+        var bench = Bench(["a", "b"], requestsMax: 2, hasToken: true)
+        let (first, _) = try bench.send()
+        bench.add(3, "c")
+        let (second, _) = try bench.send()
+        bench.reply(first, 401)
+        #expect(bench.next() == .refreshToken)
+        bench.state.tokenChanged()
+        bench.reply(second, 401)
+        #expect(try bench.send().positions == [1, 2, 3])
+    }
+
+    @Test(.verifies("TOK-4"))
+    func `T4: a token that cannot be had just now backs off, and charges nothing`() throws {
+        var bench = Bench(["a"], hasToken: false)
+        #expect(bench.next() == .getToken)
+        let outcome = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
+        #expect(outcome.entries.isEmpty && outcome.message == "no network")
+        bench.state.tokenChanged()
+        #expect(bench.next() == .wait(until: bench.now + 250))
+    }
+
+    // MARK: Conditions
+
+    @Test(.verifies("COND-1"))
+    func `C1: without a network nothing is sent and no timer runs; when it is back, at once`()
+        throws
+    {
+        var bench = Bench(["a"])
+        let (number, _) = try bench.send()
+        _ = bench.state.take(.failure("lost"), to: number, now: bench.now, random: 1)
+        bench.state.set(.init(isReachable: false))
+        #expect(bench.next() == .paused(.offline))
+        bench.state.set(.init())
+        #expect(try bench.send().positions == [1])
+    }
+
+    @Test(.verifies("COND-2", "COND-4"))
+    func `C2, C4: what is not allowed waits, until somebody asks for it`() throws {
+        var bench = Bench(["a"])
+        bench.state.set(.init(isAllowed: false))
+        #expect(bench.next() == .paused(.notAllowed))
+        bench.state.demand()
+        let (number, _) = try bench.send()
+        bench.verdicts(number, [(1, "applied")])
+        #expect(bench.next() == .idle)
+        bench.add(2, "a")
+        #expect(bench.next() == .paused(.notAllowed))
+        bench.state.set(.init(isReachable: false, isAllowed: false))
+        bench.state.demand()
+        #expect(bench.next() == .paused(.offline))
+    }
+
+    @Test(.verifies("COND-3"))
+    func `C3: where reading is not allowed the outbox is shipped all the same`() throws {
+        var bench = Bench(["a"])
+        bench.state.read(after: nil)
+        bench.state.set(.init(mayRead: false))
+        let (number, _) = try bench.send()
+        bench.verdicts(number, [(1, "applied")])
+        #expect(bench.next() == .idle)
+        bench.state.set(.init())
+        #expect(bench.next() == .send(.read(after: nil), number: number + 1))
+    }
+
+    // MARK: Reads
+
+    @Test(.verifies("RPL-9"))
+    func `R1: what is to be sent goes first; pages are read until one is empty`() throws {
+        var bench = Bench(["a"])
+        bench.state.read(after: "7")
+        let (number, _) = try bench.send()
+        #expect(bench.next() == .busy(until: nil))
+        bench.verdicts(number, [(1, "applied")])
+        guard case .send(.read(after: "7"), let read) = bench.next() else {
+            Issue.record("nothing is read")
+            return
+        }
+        let page = try #require(bench.reply(read, 200, body: "[]", next: "9").page)
+        #expect(page.next == "9")
+        bench.state.pageRecorded(page, isLast: false)
+        #expect(bench.next() == .send(.read(after: "9"), number: read + 1))
+        let last = try #require(bench.reply(read + 1, 200, body: "[]", next: "9").page)
+        bench.state.pageRecorded(last, isLast: true)
+        #expect(bench.next() == .idle)
+    }
+
+    @Test(.verifies("RPL-9"))
+    func `R2: a cursor that the server does not know begins reading anew, once`() throws {
+        var bench = Bench()
+        bench.state.read(after: "old")
+        #expect(bench.next() == .send(.read(after: "old"), number: 1))
+        #expect(bench.reply(1, 400).message != nil)
+        #expect(bench.next() == .send(.read(after: nil), number: 2))
+        bench.reply(2, 400)
+        #expect(bench.next() == .idle)
+    }
+
+    @Test(.verifies("RPL-9"), arguments: [403, 404, 405, 413, 422, 301])
+    func `R3: a server that lets nobody read does not stop shipping`(status: Int) throws {
+        var bench = Bench()
+        bench.state.read(after: nil)
+        #expect(bench.next() == .send(.read(after: nil), number: 1))
+        #expect(bench.reply(1, status).message != nil)
+        #expect(bench.next() == .idle)
+        bench.add(1, "a")
+        #expect(try bench.send().positions == [1])
+    }
+
+    // MARK: Several requests
+
+    @Test(.verifies("RPL-1", "SYNC-10"))
+    func `requests at the same time never hold events of one lane`() throws {
+        var bench = Bench((0..<1_200).map { "lane \($0 % 700)" }, requestsMax: 4)
+        var lanes: [[String]] = []
+        while case .send(.append(let items), _) = bench.next() {
+            lanes.append(items.map(\.lane))
+        }
+        #expect(lanes.count == 2)
+        #expect(Set(lanes[0]).isDisjoint(with: lanes[1]))
+        #expect(bench.next() == .busy(until: nil) || lanes.count == 2)
+    }
+
+    @Test(.verifies("RPL-2"))
+    func `a thousand failing lanes do not slow the others`() throws {
+        var bench = Bench((0..<1_000).map { "failing \($0)" })
+        var healthy: UInt64 = 10_000
+        for _ in 0..<40 {
+            for _ in 0..<50 {
+                healthy += 1
+                bench.add(healthy, "healthy \(healthy)")
+            }
+            let newest = healthy
+            var requests = 0
+            // What was there before a lane failed goes before it.
+            while case .send(.append(let items), let number) = bench.next() {
+                requests += 1
+                let positions = items.map(\.position.rawValue)
+                bench.verdicts(number, positions.map { ($0, $0 <= 1_000 ? "retry" : "applied") })
+                if positions.contains(newest) { break }
+            }
+            try #require(requests <= 3)
+            bench.now += 1_000
+        }
+    }
+
+    /// A server in a few lines: some lanes fail, some events are poison, the network loses things.
+    @Test(.verifies("RPL-2", "RPL-5", "SYNC-10"))
+    func `any history on a virtual clock ships every lane in order, or holds it for a reason`()
+        throws
+    {
+        try Property.check("replay histories", runs: 2_000) { choices in
+            let lanes = choices.int(in: 1...6)
+            var bench = Bench(requestsMax: choices.int(in: 1...3))
+            var position: UInt64 = 0
+            var waiting: [UInt64: String] = [:]
+            var held: Set<String> = []
+            var settled: [String: [UInt64]] = [:]
+            var open: [(number: Int, items: [ReplayItem])] = []
+            func append(_ choices: inout Choices) {
+                position += 1
+                waiting[position] = "\(choices.int(in: 0...lanes - 1))"
+                bench.add(position, waiting[position] ?? "")
+            }
+            for _ in 0..<choices.int(in: 1...20) { append(&choices) }
+            var steps = 0
+            var isCalm = false
+            while steps < 3_000 {
+                steps += 1
+                if steps == 60 { isCalm = true }
+                if !isCalm, choices.bool(oneIn: 10) { append(&choices) }
+                let action = bench.next()
+                var answers = !open.isEmpty
+                switch action {
+                case .send(.append(let items), let number):
+                    let busy = Set(open.flatMap(\.items).map(\.lane))
+                    try #require(busy.isDisjoint(with: items.map(\.lane)))
+                    try #require(held.isDisjoint(with: items.map(\.lane)))
+                    open.append((number, items))
+                    answers = choices.bool()
+                case .wait(let time): bench.now = max(bench.now, time)
+                case .getToken, .refreshToken: bench.state.tokenChanged()
+                case .paused: bench.state.resume()
+                case .busy: break
+                case .idle:
+                    for entry in bench.state.confirmSuspect().entries {
+                        held.insert(waiting[entry.position] ?? "")
+                    }
+                    guard isCalm, open.isEmpty, bench.next() == .idle else { continue }
+                    steps = 3_000
+                case .send(.read, _): Issue.record("nobody has asked for it")
+                }
+                guard answers, !open.isEmpty else { continue }
+                let (number, items) = open.remove(at: choices.int(in: 0...open.count - 1))
+                let fate = isCalm ? 9 : choices.int(in: 0...9)
+                let outcome: ReplayState.Outcome
+                switch fate {
+                case 0:
+                    outcome = bench.state.take(
+                        .failure("lost"), to: number, now: bench.now, random: 0.5)
+                case 1:
+                    outcome = bench.reply(
+                        number, [401, 413, 400, 429, 500, 404][choices.int(in: 0...5)])
+                default:
+                    let words = [
+                        "applied", "duplicate", "unprocessed", "retry", "rejected", "conflict",
+                    ]
+                    outcome = bench.verdicts(
+                        number,
+                        items.map {
+                            (
+                                $0.position.rawValue,
+                                isCalm ? "applied" : words[max(0, choices.int(in: -6...5))]
+                            )
+                        })
+                }
+                for item in items where outcome.settled[item.position] != nil {
+                    settled[item.lane, default: []].append(item.position.rawValue)
+                    waiting[item.position.rawValue] = nil
+                }
+                for entry in outcome.entries where entry.outcome != .retry {
+                    held.insert(waiting[entry.position] ?? "")
+                }
+            }
+            for (lane, positions) in settled {
+                try #require(positions == positions.sorted(), "lane \(lane) is out of order")
+            }
+            let left = waiting.filter { !held.contains($0.value) }
+            try #require(left.isEmpty, "\(left) wait for nothing")
+            try #require(bench.state.heldCount == waiting.count)
+        }
+    }
+}
