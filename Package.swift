@@ -155,7 +155,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "SyncHistoryTests",
-            dependencies: ["DaybookTestKit", "SyncHistories", "TestSupport"],
+            dependencies: [
+                "DaybookTestKit", "SyncHistories", "SyncServerStorage", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",

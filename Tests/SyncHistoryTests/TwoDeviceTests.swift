@@ -1,0 +1,300 @@
+// Two devices of one account and the real server's storage: conflicts and who resolves them, what is
+// parked, a device that is installed anew, clocks that are a year off. Spec/conflicts.md,
+// Spec/parking.md, Spec/replay.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import SyncServerStorage
+import TestSupport
+import Testing
+
+/// The server's storage behind a transport, without a network.
+private final class StorageServer: Transport {
+    let storage: SQLiteEventStorage
+    private let folder: URL
+    private let clock: VirtualClock
+
+    init(_ clock: VirtualClock) throws {
+        self.clock = clock
+        folder = FileManager.default.temporaryDirectory
+            .appending(path: "daybook-devices-\(UUID())", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        storage = try SQLiteEventStorage(
+            path: folder.appending(path: "events.db").path, catalogue: OfflineModel.catalogue)
+    }
+
+    deinit {
+        try? storage.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        let date = clock.milliseconds / 1_000 * 1_000
+        switch request {
+        case .append(let batch):
+            let events = try BatchReader.read(
+                batch.span.bytes, catalogue: OfflineModel.catalogue,
+                now: Timestamp(milliseconds: clock.milliseconds))
+            let verdicts = try await storage.append(events, account: "a")
+            return TransportReply(
+                status: 200, body: SyncServerStorage.Verdict.reply(verdicts), date: date)
+        case .read(let cursor):
+            let page = try await storage.page(
+                account: "a", source: nil,
+                after: cursor.flatMap { EventCursor($0) } ?? .start(bySource: false), limit: 100)
+            return TransportReply(
+                status: 200, body: JSONObjectWriter.array(page.lines), date: date,
+                next: page.next.text)
+        }
+    }
+}
+
+/// A device with a clock of its own.
+private struct Phone {
+    let files = InMemoryFileSystem()
+    let clock: VirtualClock
+    var skew: Int64 = 0
+    let server: StorageServer
+
+    func open() async throws -> OfflineStore {
+        let (clock, skew) = (clock, skew)
+        return try await OfflineStore.open(
+            at: URL(filePath: "/log"), compaction: nil,
+            environment: LogEnvironment(
+                fileSystem: files, now: { clock.milliseconds + skew }))
+    }
+
+    @discardableResult
+    func sync(
+        _ store: OfflineStore, _ resolver: (any ConflictResolver)? = nil
+    ) async throws -> SyncReport {
+        clock.advance(by: .seconds(1))
+        var options = Replayer.Options()
+        options.resolver = resolver
+        return try await Replayer(store.events, transport: server, options: options).run()
+    }
+}
+
+@Suite struct TwoDeviceTests {
+    private let clock = VirtualClock()
+    private let server: StorageServer
+    private let mine: Phone
+    private let theirs: Phone
+
+    init() throws {
+        server = try StorageServer(clock)
+        mine = Phone(clock: clock, server: server)
+        theirs = Phone(clock: clock, server: server)
+    }
+
+    /// Both have changed one note without knowing of each other; theirs was there first.
+    private func conflict() async throws -> (mine: OfflineStore, theirs: OfflineStore, note: String)
+    {
+        let (one, other) = (try await mine.open(), try await theirs.open())
+        let note = try await other.notes.add("coffee", city: "lisbon", by: "ana")
+        try await theirs.sync(other)
+        #expect(try await mine.sync(one).received == 1)
+        clock.advance(by: .seconds(1))
+        try await other.notes.update(note.id, "theirs", by: "ana")
+        clock.advance(by: .seconds(1))
+        try await one.notes.update(note.id, "mine", by: "ana")
+        try await one.notes.update(note.id, "mine again", by: "ana")
+        try await theirs.sync(other)
+        return (one, other, note.id)
+    }
+
+    private func text(_ store: OfflineStore, _ note: String) -> String? {
+        store.view(NotesView.self)[note]?.content
+    }
+
+    @Test(.verifies("CON-1", "SYNC-27"))
+    func `without a resolver a conflict shows until somebody decides`() async throws {
+        let (one, other, note) = try await conflict()
+        let report = try await mine.sync(one)
+        #expect(report.conflict == 1 && report.pending == 2 && report.held == 2)
+        #expect(one.outbox.entries.map(\.status) == [.conflict, .pending])
+        let id = try #require(one.outbox.entries.first { _ in true }).id
+        try await one.outbox.resolve(id, .keepTheirs)
+        #expect(one.view(Outbox.self).count == 0)
+        #expect(text(one, note) == "theirs")
+        try await mine.sync(one)
+        try await theirs.sync(other)
+        #expect(text(other, note) == "theirs")
+    }
+
+    @Test(.verifies("CON-2", "CON-3"))
+    func `keep mine makes my changes again on top of theirs`() async throws {
+        let (one, other, note) = try await conflict()
+        let before = Array(one.outbox.entries)
+        let report = try await mine.sync(one, KeepMine())
+        #expect(report.conflict == 1 && report.resolved == 1 && report.pending == 0)
+        try await theirs.sync(other)
+        #expect(text(one, note) == "mine again" && text(other, note) == "mine again")
+        // What stands for another says so, and on what it is based.
+        var replacements: [Event] = []
+        try other.events.log.forEachEvent(from: Position(1), catalogue: OfflineModel.catalogue) {
+            if $0.content.string("causationid") != nil { replacements.append($0) }
+            return true
+        }
+        #expect(replacements.map { $0.content.string("causationid") } == before.map(\.id.text))
+        #expect(replacements[1].content.string("baseid") == replacements[0].id.text)
+    }
+
+    @Test(.verifies("CON-2")) func `keep theirs takes mine back`() async throws {
+        let (one, other, note) = try await conflict()
+        let report = try await mine.sync(one, KeepTheirs())
+        #expect(report.resolved == 1 && report.pending == 0 && report.applied == 0)
+        #expect(text(one, note) == "theirs" && text(other, note) == "theirs")
+    }
+
+    @Test(.verifies("CON-2")) func `a function may merge both`() async throws {
+        let (one, other, note) = try await conflict()
+        let merge = Merge { conflict in
+            let ours = try NoteUpdated(json: conflict.pending.last?.content.json ?? [])
+            let current = try NoteUpdated(json: conflict.current?.json ?? [])
+            return try EventDraft(
+                NoteUpdated(
+                    noteId: ours.noteId, content: current.content + " + " + ours.content,
+                    updatedBy: ours.updatedBy))
+        }
+        #expect(try await mine.sync(one, merge).resolved == 1)
+        try await theirs.sync(other)
+        #expect(text(one, note) == "theirs + mine again")
+        #expect(text(other, note) == "theirs + mine again")
+    }
+
+    @Test(.verifies("CON-4"))
+    func `a note that was deleted there stays deleted, whatever is kept here`() async throws {
+        for resolver in [KeepMine(), KeepTheirs()] as [any ConflictResolver] {
+            let test = try TwoDeviceTests()
+            let (one, other, note) = try await test.conflict()
+            try await other.notes.delete(note, by: "ana")
+            try await test.theirs.sync(other)
+            #expect(try await test.mine.sync(one, resolver).pending == 0)
+            try await test.theirs.sync(other)
+            #expect(test.text(one, note) == nil && test.text(other, note) == nil)
+        }
+    }
+
+    @Test(.verifies("PRK-1", "PRK-2", "PRK-3"))
+    func `what is parked can be tried again or discarded, and what depends on it is named`()
+        async throws
+    {
+        let (one, other) = (try await mine.open(), try await theirs.open())
+        // Another device has used the id for something else.
+        let id = UUID()
+        try await other.events.append([
+            EventDraft(CitySaved(userId: "ana", cityId: "porto"), id: id)
+        ])
+        try await theirs.sync(other)
+        try await one.events.append([
+            EventDraft(
+                NoteAdded(noteId: "n", cityId: "lisbon", content: "x", createdBy: "ana"), id: id)
+        ])
+        try await one.notes.update("n", "y", by: "ana")
+        try await one.cities.save("lisbon", by: "ana")
+        let report = try await mine.sync(one)
+        #expect(report.rejected == 1 && report.applied == 1 && report.held == 2)
+        #expect(report.unusable == 1)
+        try await one.outbox.retry(id)
+        #expect(one.outbox.entries.map(\.status) == [.pending, .pending])
+        #expect(try await mine.sync(one).rejected == 1)
+        let dependents = try one.outbox.dependents(of: id)
+        #expect(dependents.count == 1)
+        await #expect(throws: DecisionError(.hasDependents, id, dependents: dependents.map(\.id))) {
+            try await one.outbox.discard(id)
+        }
+        #expect(text(one, "n") == "y")
+        #expect(try await one.outbox.discard(id, withDependents: true).count == 2)
+        #expect(text(one, "n") == nil && one.view(Outbox.self).count == 0)
+        await #expect(throws: DecisionError(.notInOutbox, id)) { try await one.outbox.retry(id) }
+        try await one.cities.save("porto", by: "ana")
+        let pending = try #require(one.outbox.entries.first { _ in true }).id
+        await #expect(throws: DecisionError(.notHeld, pending)) {
+            try await one.outbox.discard(pending)
+        }
+    }
+
+    @Test(.verifies("RPL-9", "RPL-10"))
+    func `an app that is installed anew gets everything back`() async throws {
+        let one = try await mine.open()
+        for number in 0..<250 {
+            try await one.cities.save("city-\(number)", by: "ana")
+        }
+        try await mine.sync(one)
+        let fresh = Phone(clock: clock, server: server)
+        let store = try await fresh.open()
+        var last = 0
+        let report = try await fresh.sync(store)
+        #expect(report.received == 250 && report.pending == 0)
+        #expect(store.view(CitiesView.self).rows() == one.view(CitiesView.self).rows())
+        // What it received is not sent back, and not read again.
+        let again = try await fresh.sync(store)
+        #expect(again.received == 0 && again.applied == 0 && again.duplicate == 0)
+        last = Int(await store.events.lastDurable.rawValue)
+        try await fresh.sync(store)
+        #expect(Int(await store.events.lastDurable.rawValue) == last)
+    }
+
+    @Test(.verifies("RPL-11"))
+    func `two lives of one log under one name learn of it from what they read`() async throws {
+        let one = try await mine.open()
+        try await one.cities.save("lisbon", by: "ana")
+        try await mine.sync(one)
+        let image = mine.files.snapshot()
+        let copy = try await OfflineStore.open(
+            at: URL(filePath: "/log"), compaction: nil,
+            environment: LogEnvironment(fileSystem: image))
+        #expect(copy.events.incarnation == one.events.incarnation)
+        try await one.cities.save("porto", by: "ana")
+        try await mine.sync(one)
+        let name = copy.events.incarnation
+        try await mine.sync(copy)
+        #expect(copy.events.incarnation != name)
+        #expect(copy.view(CitiesView.self).rows() == one.view(CitiesView.self).rows())
+    }
+
+    @Test(.verifies("CLOCK-1", "CLOCK-2"), arguments: [365, -365])
+    func `a clock that is a year off is known after the first reply, and after a restart`(
+        days: Int64
+    ) async throws {
+        var wrong = mine
+        wrong.skew = days * 86_400_000
+        var one = try await wrong.open()
+        let other = try await theirs.open()
+        try await one.cities.save("lisbon", by: "ana")
+        try await wrong.sync(one)
+        for isRestarted in [false, true] {
+            if isRestarted {
+                try await one.close()
+                one = try await wrong.open()
+            }
+            clock.advance(by: .seconds(60))
+            try await one.preferences.update(for: "ana") {
+                $0.pruneAfterDays = isRestarted ? 10 : 11
+            }
+            clock.advance(by: .seconds(60))
+            try await theirs.sync(other)
+            try await other.preferences.update(for: "ana") {
+                $0.pruneAfterDays = isRestarted ? 20 : 21
+            }
+            try await theirs.sync(other)
+            try await wrong.sync(one)
+            try await theirs.sync(other)
+            // The later one wins, on both.
+            #expect(one.view(PreferencesView.self)["ana"].pruneAfterDays == (isRestarted ? 20 : 21))
+            #expect(
+                other.view(PreferencesView.self)["ana"].pruneAfterDays == (isRestarted ? 20 : 21))
+        }
+        // The clock is put right while the app is not running: the old offset is not believed.
+        try await one.close()
+        wrong.skew = 0
+        one = try await wrong.open()
+        clock.advance(by: .seconds(60))
+        try await one.preferences.update(for: "ana") { $0.pruneAfterDays = 30 }
+        try await wrong.sync(one)
+        try await theirs.sync(other)
+        #expect(other.view(PreferencesView.self)["ana"].pruneAfterDays == 30)
+    }
+}
