@@ -123,6 +123,20 @@ private struct Phone {
         #expect(text(other, note) == "theirs")
     }
 
+    @Test(.verifies("CON-5"))
+    func `a conflict that stays undecided is told again by the server, and recorded once`()
+        async throws
+    {
+        let (one, _, _) = try await conflict()
+        let undecided = Merge { _ in nil }
+        #expect(try await mine.sync(one, undecided).conflict == 1)
+        let last = await one.events.lastDurable
+        let again = try await mine.sync(one, undecided)
+        #expect(again.conflict == 1 && again.resolved == 0 && again.held == 2)
+        #expect(await one.events.lastDurable == last)
+        #expect(try await mine.sync(one, KeepTheirs()).resolved == 1)
+    }
+
     @Test(.verifies("CON-2", "CON-3"))
     func `keep mine makes my changes again on top of theirs`() async throws {
         let (one, other, note) = try await conflict()
@@ -216,7 +230,7 @@ private struct Phone {
         }
     }
 
-    @Test(.verifies("RPL-9", "RPL-10"))
+    @Test(.verifies("OUT-9", "RPL-9", "RPL-10"))
     func `an app that is installed anew gets everything back`() async throws {
         let one = try await mine.open()
         for number in 0..<250 {
@@ -235,6 +249,16 @@ private struct Phone {
         last = Int(await store.events.lastDurable.rawValue)
         try await fresh.sync(store)
         #expect(Int(await store.events.lastDurable.rawValue) == last)
+        // The place is in the log: after a restart, and after a compaction, nothing is read again.
+        let place = store.view(Outbox.self).cursor
+        #expect(place != nil)
+        try store.events.log.roll()
+        try await store.compact()
+        try await store.close()
+        let reopened = try await fresh.open()
+        #expect(reopened.view(Outbox.self).cursor == place)
+        #expect(try await fresh.sync(reopened).received == 0)
+        try await reopened.close()
     }
 
     @Test(.verifies("RPL-11"))
