@@ -142,7 +142,8 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await aWhile()
         #expect(server.requests == 0)
         service.syncNow()
-        try await eventually("it is shipped") { server.events == 1 }
+        try await eventually("it is shipped, and read") { server.events == 1 && server.reads == 1 }
+        try await aWhile()
         try await store.cities.save("lisbon", by: "u")
         try await aWhile()
         #expect(server.events == 1)

@@ -142,6 +142,36 @@ private final class Records: Sendable {
         #expect(secrets.values.count == 1)
     }
 
+    @Test(.verifies("SEC-1"))
+    func `a verdict that repeats the token is recorded without it`() async throws {
+        struct Chatty: Transport {
+            func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+                guard case .append(let batch) = request,
+                    case .array(let events) = try JSONValue(batch.span.bytes),
+                    case .object(let event)? = events.first, let id = event["id"]?.stringValue
+                else { return TransportReply(status: 200, body: Array("[]".utf8)) }
+                let token = token ?? ""
+                let verdict =
+                    #"{"id":"\#(id)","status":"rejected","code":"\#(token)","detail":"no \#(token)"}"#
+                return TransportReply(
+                    status: 200, body: Array("{\"verdicts\":[\(verdict)]}".utf8))
+            }
+        }
+        let store = try await EventStore.open(
+            at: "/log", catalogue: OfflineModel.catalogue, views: [Outbox.self],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
+        try await store.append(CitySaved(userId: "u", cityId: "c"))
+        let report = try await Replayer(
+            store, transport: Chatty(), credentials: BearerToken(Self.secret)
+        ).run()
+        #expect(report.rejected == 1)
+        let entry = try #require(store.view(Outbox.self).entries().first { _ in true })
+        #expect(entry.errorMessage == "no …")
+        let record = try #require(try await store.event(at: Position(2)))
+        #expect(!String(decoding: record.content.json ?? [], as: UTF8.self).contains(Self.secret))
+        try await store.close()
+    }
+
     @Test(.verifies("SEC-1")) func `no error of a transport holds what was given to it`()
         async throws
     {

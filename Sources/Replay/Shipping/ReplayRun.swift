@@ -378,7 +378,7 @@ struct ReplayRun {
         settled.entries = outcome.entries.filter { entry in
             entry.outcome != .conflict
                 || outbox.entry(at: Position(entry.position))?.status != .conflict
-        }
+        }.map(withoutToken)
         settled.clockOffset = clock
         report.applied += applied.count
         report.duplicate += duplicate.count
@@ -388,10 +388,19 @@ struct ReplayRun {
         if outcome.forked.contains(store.incarnation) { try await takeNewName() }
     }
 
+    /// A server that says a token in its words must not get it into the log.
+    private func withoutToken(_ entry: SyncSettled.Entry) -> SyncSettled.Entry {
+        guard let token = token?.value, !token.isEmpty else { return entry }
+        var entry = entry
+        entry.code = entry.code?.replacing(token, with: "…")
+        entry.detail = entry.detail?.replacing(token, with: "…")
+        return entry
+    }
+
     /// Another log writes under this one's name: this one takes a new one.
     private mutating func takeNewName() async throws {
         try await store.mintIncarnation()
-        report.message = "another log writes under this one's name; this one takes a new name"
+        report.tookNewName = true
         replayer.logger.notice("another log writes under this one's name; it takes a new one")
     }
 

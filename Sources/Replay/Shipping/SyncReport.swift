@@ -25,6 +25,8 @@ public struct SyncReport: Hashable, Sendable {
     public var unusable = 0
     /// Events that are on their way to the server: what an app shows as SYNCING.
     public var underWay: Set<UUID> = []
+    /// Whether another log was found to write under this one's name, so that it took a new one.
+    public var tookNewName = false
     /// Why the run stopped with something left to do that nobody holds.
     public var message: String?
 

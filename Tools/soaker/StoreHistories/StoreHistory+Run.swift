@@ -30,7 +30,6 @@ extension StoreHistory {
         phase = .open
         watch = nil
         model.knowsTrips = knowsTrips
-        model.offset = 0
         model.source = store.events.incarnation
         let last = Int(await store.events.lastDurable.rawValue)
         guard model.canEnd(at: last) else {
@@ -40,6 +39,7 @@ extension StoreHistory {
         }
         if last < model.lines.count { count("relaxed lost") }
         model.cut(to: last)
+        model.restoreClock()
     }
 
     package mutating func run(_ command: Command) async throws {
@@ -385,7 +385,7 @@ extension StoreHistory {
             store = try await Self.open(
                 disk, folder, clock, seed: seed << 20 + UInt64(copies), knowsTrips: knowsTrips)
             phase = .open
-            model.offset = 0
+            model.restoreClock()
             do {
                 try await mine.resume()
                 throw Difference(description: "resumed while somebody else has the log")

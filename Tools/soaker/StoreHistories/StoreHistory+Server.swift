@@ -89,6 +89,7 @@ extension StoreHistory {
             model.offset = abs(offset) <= 1_000 ? 0 : offset
         }
         let time = try await adoptRecord()
+        model.hear(at: time)
         for position in settled { model.settle(position) }
         for (line, word) in answered { take(word, of: line, at: time, &report) }
     }
@@ -157,7 +158,9 @@ extension StoreHistory {
         guard !dryRun else { return }
         // The records of replies are summed up first.
         let last = await store.events.lastDurable.rawValue
-        if last > model.lines.count { try await adoptRecord() }
+        if last > model.lines.count {
+            model.hear(at: try await adoptRecord(), tellsClock: false)
+        }
         try require(last == model.lines.count, "\(last) lines after a compaction")
         model.durable = model.lines.count
         model.compactedThrough = max(model.compactedThrough, report.compactedThrough.rawValue)

@@ -37,6 +37,8 @@ package struct StoreModel: Sendable {
     /// The device's clock, and what the server says it should say.
     var now: Int64 = 1_800_000_000_000
     var offset: Int64 = 0
+    /// The log's own records: where, when, and the offset that was on record then.
+    private var contacts: [(position: Int, time: Int64, offset: Int64)] = []
 
     /// How long removed ids are known, in milliseconds.
     static let memory: Int64 = 90 * 24 * 3_600_000
@@ -226,7 +228,24 @@ package struct StoreModel: Sendable {
     }
 
     /// Only so many lines were on the disk.
+    /// The server was heard of. A folded record tells nothing new of the clock.
+    mutating func hear(at time: Int64, tellsClock: Bool = true) {
+        let known = contacts.last?.offset ?? 0
+        let isNews = tellsClock && abs(offset - known) > 5_000
+        contacts.append((lines.count, time, isNews ? offset : known))
+    }
+
+    /// CLOCK-2: what an opened log believes of its clock.
+    mutating func restoreClock() {
+        offset = 0
+        guard let last = contacts.last, last.offset != 0 else { return }
+        let present = now - last.time
+        let corrected = present + last.offset
+        if corrected >= 0, present < 0 || corrected < present { offset = last.offset }
+    }
+
     mutating func cut(to count: Int) {
+        contacts = contacts.filter { $0.position <= count }
         ends = ends.filter { $0 <= count }
         durable = count
         guard count < lines.count else { return }
