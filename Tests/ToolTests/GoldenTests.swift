@@ -177,8 +177,19 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
+    @Test(.verifies("TOOL-18")) func `parked lists what holds up the outbox`() async throws {
+        let folder = try await AnsweredLog.folder()
+        try check("parked", ToolRun.logtool("parked", folder.log), status: 1)
+        try check(
+            "parked-table", ToolRun.logtool("parked", folder.log, "--output", "table"), status: 1)
+        try check(
+            "parked-dependents",
+            ToolRun.logtool("parked", [folder.log, "--discard", AnsweredLog.id(1)]), status: 1)
+    }
+
     @Test(arguments: [
-        "", "import", "inspect", "verify", "views", "compact", "replay", "export", "repair",
+        "", "import", "inspect", "verify", "views", "parked", "compact", "replay",
+        "export", "repair",
     ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]
