@@ -96,4 +96,19 @@ struct AnsweredLog {
         try await log.store.close()
         return folder
     }
+
+    /// Tries 1 again, keeps both changes of the conflict, and does without 7, which the server then
+    /// turns out to hold.
+    static func decide(in folder: TemporaryFolder) async throws {
+        let log = try await AnsweredLog(folder, minute: 1)
+        let ids = try [1, 4, 7].map { try #require(UUID(uuidString: id($0))) }
+        try await log.commands.retry(ids[0])
+        try await log.commands.resolve(ids[1], .keepMine)
+        try await log.commands.discard(ids[2])
+        try await log.store.append(
+            EventsReinstated(
+                by: log.store.incarnation, events: [.init(position: Position(7), id: ids[2])]))
+        try await log.answer(applied: [1...2])
+        try await log.store.close()
+    }
 }

@@ -177,6 +177,25 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
+    @Test(.verifies("TOOL-22")) func `why tells the story of an event`() async throws {
+        let folder = try await AnsweredLog.folder()
+        try check("why", text: Self.stories(1...8, folder))
+        try check(
+            "why-table",
+            ToolRun.logtool("why", folder.log, AnsweredLog.id(1), "--output", "table"))
+        try check(
+            "why-json", ToolRun.logtool("why", folder.log, AnsweredLog.id(2), "--output", "json"))
+        try await AnsweredLog.decide(in: folder)
+        try check("why-decided", text: Self.stories(1...8, folder))
+    }
+
+    private static func stories(
+        _ numbers: ClosedRange<Int>, _ folder: TemporaryFolder
+    ) throws -> String {
+        try numbers.map { try ToolRun.logtool("why", folder.log, AnsweredLog.id($0)).output }
+            .joined(separator: "\n")
+    }
+
     @Test(.verifies("TOOL-18")) func `parked lists what holds up the outbox`() async throws {
         let folder = try await AnsweredLog.folder()
         try check("parked", ToolRun.logtool("parked", folder.log), status: 1)
@@ -188,7 +207,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "import", "inspect", "verify", "views", "parked", "compact", "replay",
+        "", "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
         "export", "repair",
     ])
     func `every command has help with an example`(command: String) throws {

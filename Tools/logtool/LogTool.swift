@@ -13,8 +13,7 @@ struct LogTool: AsyncParsableCommand {
             75 locked or offline.
             """,
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Views.self, Parked.self, Compact.self,
-            Replay.self,
-            Export.self, Repair.self,
+            Import.self, Inspect.self, Verify.self, Views.self, Why.self, Parked.self, Compact.self,
+            Replay.self, Export.self, Repair.self,
         ])
 }
