@@ -177,6 +177,24 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
+    @Test(.verifies("TOOL-23")) func `inspect says where states are stored`() async throws {
+        let folder = try await AnsweredLog.folder()
+        let log = try await AnsweredLog(folder, minute: 1)
+        try await log.store.checkpoint()
+        try await log.answer(applied: [8...8])
+        try await log.store.checkpoint()
+        try await log.answer(applied: [1...2])
+        try await log.store.close()
+        try check("inspect-checkpoints", ToolRun.logtool("inspect", folder.log))
+        let slot = folder.log + "/checkpoints/a"
+        try Data("no checkpoint".utf8).write(to: URL(filePath: slot))
+        let table = try ToolRun.logtool("inspect", folder.log, "--output", "table").output
+        try check(
+            "inspect-checkpoints-table",
+            text: table.split(separator: "\n").filter { $0.hasPrefix("checkpoints") }
+                .joined(separator: "\n"))
+    }
+
     @Test(.verifies("TOOL-22")) func `why tells the story of an event`() async throws {
         let folder = try await AnsweredLog.folder()
         try check("why", text: Self.stories(1...8, folder))
