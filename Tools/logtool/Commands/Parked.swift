@@ -87,7 +87,7 @@ struct Parked: AsyncParsableCommand {
         }
         let held = outbox.entries().filter { $0.status != .pending }
         var rows: [ViewRow] = []
-        let behind = Self.behind(outbox)
+        let behind = held.isEmpty ? [:] : Self.behind(outbox)
         if let first = held.first {
             var rest = held[...]
             try reader.forEachEvent(
