@@ -146,4 +146,21 @@ package struct LogReader: Sendable {
         }
         return count
     }
+
+    /// What is remembered at a time, in milliseconds since 1970, of a line that compaction took out
+    /// before; nil if no such line is known.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: O(segments + removed ids).
+    package func removed(id: UInt128, now: Int64) throws(LogError) -> RemovedID? {
+        for segment in try outline().reversed() where segment.compactedThrough > .zero {
+            let opened = try SealedSegment(
+                SegmentName.of(segment.base), in: directory, fileSystem)
+            for found in try opened.removedIDs().reversed()
+            where !found.list.isExpired(now: now) {
+                if let removed = try opened.find(id, in: found) { return removed }
+            }
+        }
+        return nil
+    }
 }

@@ -177,8 +177,56 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
+    @Test(.verifies("TOOL-23")) func `inspect says where states are stored`() async throws {
+        let folder = try await AnsweredLog.folder()
+        let log = try await AnsweredLog(folder, minute: 1)
+        try await log.store.checkpoint()
+        try await log.answer(applied: [8...8])
+        try await log.store.checkpoint()
+        try await log.answer(applied: [1...2])
+        try await log.store.close()
+        try check("inspect-checkpoints", ToolRun.logtool("inspect", folder.log))
+        let slot = folder.log + "/checkpoints/a"
+        try Data("no checkpoint".utf8).write(to: URL(filePath: slot))
+        let table = try ToolRun.logtool("inspect", folder.log, "--output", "table").output
+        try check(
+            "inspect-checkpoints-table",
+            text: table.split(separator: "\n").filter { $0.hasPrefix("checkpoints") }
+                .joined(separator: "\n"))
+    }
+
+    @Test(.verifies("TOOL-22")) func `why tells the story of an event`() async throws {
+        let folder = try await AnsweredLog.folder()
+        try check("why", text: Self.stories(1...8, folder))
+        try check(
+            "why-table",
+            ToolRun.logtool("why", folder.log, AnsweredLog.id(1), "--output", "table"))
+        try check(
+            "why-json", ToolRun.logtool("why", folder.log, AnsweredLog.id(2), "--output", "json"))
+        try await AnsweredLog.decide(in: folder)
+        try check("why-decided", text: Self.stories(1...8, folder))
+    }
+
+    private static func stories(
+        _ numbers: ClosedRange<Int>, _ folder: TemporaryFolder
+    ) throws -> String {
+        try numbers.map { try ToolRun.logtool("why", folder.log, AnsweredLog.id($0)).output }
+            .joined(separator: "\n")
+    }
+
+    @Test(.verifies("TOOL-18")) func `parked lists what holds up the outbox`() async throws {
+        let folder = try await AnsweredLog.folder()
+        try check("parked", ToolRun.logtool("parked", folder.log), status: 1)
+        try check(
+            "parked-table", ToolRun.logtool("parked", folder.log, "--output", "table"), status: 1)
+        try check(
+            "parked-dependents",
+            ToolRun.logtool("parked", [folder.log, "--discard", AnsweredLog.id(1)]), status: 1)
+    }
+
     @Test(arguments: [
-        "", "import", "inspect", "verify", "views", "compact", "replay", "export", "repair",
+        "", "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
+        "export", "repair",
     ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]

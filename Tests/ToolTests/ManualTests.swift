@@ -35,7 +35,9 @@ import Testing
     func `each shell takes its completions, and they know every command`(shell: String) throws {
         let made = try ToolRun.logtool("--generate-completion-script", [shell])
         #expect(made.status == 0)
-        for command in ["import", "inspect", "verify", "views", "compact", "replay", "export"] {
+        for command in [
+            "import", "inspect", "verify", "views", "why", "parked", "compact", "replay", "export",
+        ] {
             #expect(made.output.contains(command))
         }
         #expect(made.output.contains("preferences"), "the names of the views")
@@ -64,7 +66,8 @@ import Testing
         }
         #expect(try page == String(contentsOf: golden, encoding: .utf8))
         for command in [
-            "import", "inspect", "verify", "views", "compact", "replay", "export", "repair",
+            "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
+            "export", "repair",
         ] {
             #expect(page.contains("\n.Ss \(command)\n"))
             #expect(page.contains("\n.Dl logtool \(command) "))

@@ -1,5 +1,5 @@
-// The command line of a log: look into it, verify it, feed it, compact it, ship it. Data go to stdout, messages
-// and progress to stderr. Spec/logtool.md.
+// The command line of a log: look into it, verify it, feed it, compact it, ship it. Data go to stdout,
+// messages and progress to stderr. Spec/logtool.md.
 
 import ArgumentParser
 
@@ -13,7 +13,7 @@ struct LogTool: AsyncParsableCommand {
             75 locked or offline.
             """,
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Views.self, Compact.self, Replay.self,
-            Export.self, Repair.self,
+            Import.self, Inspect.self, Verify.self, Views.self, Why.self, Parked.self, Compact.self,
+            Replay.self, Export.self, Repair.self,
         ])
 }

@@ -47,8 +47,8 @@ package struct CheckpointVerifier {
                     if !self.views.knows(state) {
                         notes.append(
                             "\(name): the view \(state.name), version \(state.version), is not "
-                                + "known here, or was folded under other event types, and was not "
-                                + "compared")
+                                + "known here, or was folded under other event types or before "
+                                + "something was taken back, and was not compared")
                     } else if state.position < compactedThrough {
                         notes.append(
                             "\(name): the state of \(state.name) at position \(state.position) "

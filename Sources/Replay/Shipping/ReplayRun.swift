@@ -160,6 +160,7 @@ struct ReplayRun {
     }
 
     private mutating func startReading() {
+        report.isBehind = true
         state.read(after: cursor ?? store.view(Outbox.self).cursor)
         readAt = replayer.options.readInterval.map {
             store.deviceNow + Int64($0 / .milliseconds(1))
@@ -453,7 +454,9 @@ struct ReplayRun {
             if received.isForked { try await takeNewName() }
         }
         state.pageRecorded(page, isLast: isLast)
-        if isLast { try await recordCursor() }
+        guard isLast else { return }
+        report.isBehind = false
+        try await recordCursor()
     }
 
     /// R5: what the server hands out, it has: it need not be sent, whatever has been said of it.

@@ -20,6 +20,8 @@ public struct SyncReport: Hashable, Sendable {
     public var held = 0
     /// Events of other logs that were taken in.
     public var received = 0
+    /// Whether other logs' events were to be read and not all of them were.
+    public var isBehind = false
     /// Events that the server handed out and that could not be taken in: they are no events, or
     /// their id stands for something else here.
     public var unusable = 0

@@ -47,9 +47,7 @@ struct Compact: AsyncParsableCommand {
     }
 
     private func compact() async throws -> CompactionReport {
-        let store = try await EventStore.open(
-            at: directory, create: false, catalogue: OfflineModel.catalogue, views: Self.views,
-            keepingUnknownStates: true)
+        let store = try await ToolStore.open(directory)
         let result: Result<CompactionReport, any Error>
         do {
             try await store.foldSyncRecords()

@@ -43,9 +43,7 @@ struct Import: AsyncParsableCommand {
 
     private func work() async throws {
         var source = try LineSource(file)
-        let store = try await EventStore.open(
-            at: directory, account: account, catalogue: OfflineModel.catalogue,
-            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true)
+        let store = try await ToolStore.open(directory, account: account, create: true)
         if let tail = store.recovery.tornTail {
             Message.note(
                 "note: \(tail.byteCount) bytes of an unfinished write were cut and kept as "

@@ -176,6 +176,7 @@ struct Inspect: AsyncParsableCommand {
         row.add("newest", times?.upperBound.description)
         row.add("outbox", outbox.count)
         row.add("open", outcome.isOpenEnded)
+        addCheckpoints(at: outcome.last, to: &row)
         guard output.format == .table else {
             var counts = ViewRow()
             var amounts = ViewRow()
@@ -195,5 +196,32 @@ struct Inspect: AsyncParsableCommand {
             columns: Terminal.columns(STDOUT_FILENO), isUTF8: Terminal.isUTF8)
         for line in lines.isEmpty ? [] : [""] + lines { Stdout.write(Array((line + "\n").utf8)) }
         Stdout.flush()
+    }
+
+    /// Where the views' states are stored, and how many positions an opening folds behind them.
+    private func addCheckpoints(at end: Position, to row: inout ViewRow) {
+        let slots = CheckpointSlots(directory, fileSystem: POSIXFileSystem()).contents()
+        let checkpoints = slots.map { slot, content in
+            var row = ViewRow()
+            row.add("slot", slot)
+            switch content {
+            case .checkpoint(let checkpoint):
+                let (position, end) = (checkpoint.position.rawValue, end.rawValue)
+                row.add("position", Int(clamping: position))
+                row.add("behind", Int(clamping: end < position ? 0 : end - position))
+                row.add("time", Timestamp(milliseconds: checkpoint.createdAt).description)
+            case .bad(let reason):
+                row.add("bad", reason)
+            }
+            return row
+        }
+        guard output.format == .table else {
+            return row.add(
+                "checkpoints", raw: JSONObjectWriter.array(checkpoints.map(\.json)))
+        }
+        let words = checkpoints.map { row in
+            row.fields.map { "\($0.name) \(Table.cell($0.json))" }.joined(separator: " ")
+        }
+        row.add("checkpoints", words.joined(separator: ", "))
     }
 }

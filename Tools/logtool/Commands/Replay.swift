@@ -15,6 +15,10 @@ struct Replay: AsyncParsableCommand {
             1 something is parked or in conflict, 75 something is still pending. Without, it keeps \
             the log and goes on until interrupted.
 
+            With --receive it also takes in what other devices of the account have recorded, now \
+            and every minute. With --keep it decides conflicts: mine makes this log's changes \
+            again on top of what the server holds, theirs takes them back.
+
             Example: logtool replay ./log --to http://127.0.0.1:8080 --once
             """)
 
@@ -26,9 +30,17 @@ struct Replay: AsyncParsableCommand {
     var tokenFile: String?
     @Flag(help: "Return when nothing more can be sent now.")
     var once = false
+    @Flag(help: "Also take in what other devices of the account have recorded.")
+    var receive = false
+    @Option(
+        help: .init(
+            "Decide conflicts: mine or theirs. Without it they wait for a decision.",
+            valueName: "side"))
+    var keep: Side?
     @OptionGroup var output: OutputOptions
 
     private static let eventsPath = "/v1/events"
+    private static let receiveInterval = Duration.seconds(60)
 
     func validate() throws {
         _ = try endpoint()
@@ -58,12 +70,14 @@ struct Replay: AsyncParsableCommand {
         } else {
             credentials = NoCredentials()
         }
-        let store = try await EventStore.open(
-            at: directory, create: false, catalogue: OfflineModel.catalogue,
-            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true)
+        let store = try await ToolStore.open(directory)
+        var options = Replayer.Options()
+        options.reads = receive
+        options.readInterval = Self.receiveInterval
+        options.resolver = keep?.resolver
         let replayer = Replayer(
             store, transport: HTTPTransport(endpoint: url), credentials: credentials,
-            logger: Logger(label: "logtool") { _ in SwiftLogNoOpLogHandler() })
+            options: options, logger: Logger(label: "logtool") { _ in SwiftLogNoOpLogHandler() })
         let total = store.view(Outbox.self).count
         let progress = Progress("shipped", of: .items(total))
         let end: Replayer.End = once ? .whenNothingMoves : .never
@@ -82,10 +96,19 @@ struct Replay: AsyncParsableCommand {
         row.add("rejected", report.rejected)
         row.add("conflict", report.conflict)
         row.add("pending", report.pending)
+        if receive { row.add("received", report.received) }
+        if keep != nil { row.add("resolved", report.resolved) }
         RowWriter.writeSummary(row, output.format)
         if let message = report.message { Message.error(message) }
+        if report.unusable > 0 {
+            Message.note("\(report.unusable) events of other devices could not be taken in")
+        }
         if report.pending > report.held {
             Message.note("\(report.pending - report.held) events are still to be sent")
+            throw Exit.unavailable
+        }
+        if report.isBehind {
+            Message.note("not everything of the account's other devices was read")
             throw Exit.unavailable
         }
         if report.held > 0 {

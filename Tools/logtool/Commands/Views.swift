@@ -39,31 +39,30 @@ struct Views: AsyncParsableCommand {
     }
 
     private func work() throws {
-        var states: [any ListableView] = OfflineModel.views
-            .filter { name == nil || name == $0.name }.map { $0.init() }
-        var outbox = Outbox()
-        let wantsOutbox = name == nil || name == Outbox.name
         let progress = Progress("folded", of: .bytes(CountingFileSystem.bytes(of: directory)))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         try refuseWhatIsGone(reader)
-        var last = Position.zero
-        let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
-            if let at, event.position.rawValue > at { return false }
-            last = event.position
+        let wantsOutbox = name == nil || name == Outbox.name
+        let ((states, outbox), outcome) = try reader.fold(
+            through: at.map { Position($0) }, catalogue: OfflineModel.catalogue,
+            from: {
+                let views = OfflineModel.views.filter { name == nil || name == $0.name }
+                return (views.map { $0.init() as any ListableView }, Outbox())
+            }
+        ) { state, event in
             let event = OfflineModel.catalogue.newestForm(of: event)
-            for index in states.indices { states[index].fold(event) }
-            if wantsOutbox { outbox.fold(event) }
+            for index in state.0.indices { state.0[index].fold(event) }
+            if wantsOutbox { state.1.fold(event) }
             progress.update(Int(clamping: event.position.rawValue))
-            return true
         }
         progress.finish()
         if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
         // It may have gone while it was read.
         try refuseWhatIsGone(reader)
         // The last lines may have been taken out: they count.
-        last = max(last, outcome.last)
-        if let at, at > last.rawValue {
-            Message.error("the log ends at position \(last); there is no state at \(at) yet")
+        if let at, at > outcome.last.rawValue {
+            Message.error(
+                "the log ends at position \(outcome.last); there is no state at \(at) yet")
             throw Exit.badData
         }
         var writer = RowWriter(output.format)

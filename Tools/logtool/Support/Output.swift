@@ -21,10 +21,15 @@ struct OutputOptions: ParsableArguments {
 /// Writes rows as they come; a table waits for the last one, to know its widths.
 struct RowWriter {
     private let format: OutputFormat
+    private let cutsLastColumn: Bool
     private var rows: [ViewRow] = []
     private var count = 0
 
-    init(_ format: OutputFormat) { self.format = format }
+    /// - Parameter cutsLastColumn: whether a table's last column is cut like the others.
+    init(_ format: OutputFormat, cutsLastColumn: Bool = true) {
+        self.format = format
+        self.cutsLastColumn = cutsLastColumn
+    }
 
     mutating func write(_ row: ViewRow) {
         count += 1
@@ -40,7 +45,7 @@ struct RowWriter {
         switch format {
         case .ndjson: break
         case .json: Stdout.write(Array((count == 0 ? "[]\n" : "\n]\n").utf8))
-        case .table: Table.write(rows)
+        case .table: Table.write(rows, cutsLastColumn: cutsLastColumn)
         }
         Stdout.flush()
     }
@@ -84,13 +89,15 @@ enum Table {
             })
     }
 
-    static func write(_ rows: [ViewRow]) {
+    static func write(_ rows: [ViewRow], cutsLastColumn: Bool = true) {
         guard let first = rows.first else { return }
         let names = first.fields.map(\.name)
         let cells = rows.map { row in
-            row.fields.map { field in
+            row.fields.enumerated().map { column, field in
                 let cell = cell(field.json)
-                return cell.count > cellWidthMax ? cell.prefix(cellWidthMax - 1) + "…" : cell
+                let isWhole = column == names.count - 1 && !cutsLastColumn
+                return cell.count > cellWidthMax && !isWhole
+                    ? cell.prefix(cellWidthMax - 1) + "…" : cell
             }
         }
         let widths = names.indices.map { column in
