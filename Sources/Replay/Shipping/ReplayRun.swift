@@ -360,6 +360,14 @@ struct ReplayRun {
     private mutating func record(
         _ outcome: ReplayState.Outcome, clock: Int64? = nil
     ) async throws {
+        let settled = settled(outcome, clock: clock)
+        if !settled.isEmpty { try await store.record(settled) }
+        if outcome.isForked { try await store.mintIncarnation() }
+    }
+
+    /// The record of an outcome. On return no snapshot of the outbox is held: the store would copy
+    /// all of it to fold the record.
+    private mutating func settled(_ outcome: ReplayState.Outcome, clock: Int64?) -> SyncSettled {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
         let applied = outcome.settled.filter { $0.value == .applied }.map(\.key)
@@ -376,8 +384,7 @@ struct ReplayRun {
         report.duplicate += duplicate.count
         report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
-        if !settled.isEmpty { try await store.record(settled) }
-        if outcome.isForked { try await store.mintIncarnation() }
+        return settled
     }
 
     /// Asks the resolver, if there is one, and records what it says.
