@@ -1,0 +1,33 @@
+// Devices, proxies and the real server together, in small: what `Tools/soak wire` does at length.
+
+import Foundation
+import Testing
+import WireHistories
+
+@Suite struct WireTests {
+    @Test func `devices behind hostile proxies and a server that is killed come to show the same`()
+        async throws
+    {
+        var options = WireHistory.Options()
+        (options.events, options.kills, options.days) = (2_000, 3, 6)
+        (options.dayMilliseconds, options.lifeMilliseconds) = (1_500, 1_500)
+        options.timeoutMilliseconds = 1_000
+        options.seed = UInt64.random(in: 0...9_999)
+        let counts: [String: Int]
+        do {
+            counts = try await WireHistory(server: Tool.binary("syncserver"), options: options)
+                .run()
+        } catch {
+            Issue.record("with the seed \(options.seed): \(error)")
+            return
+        }
+        // What did not happen was not tried.
+        for label in [
+            "server: kills", "devices: received", "devices: duplicate", "proxy: reply cut",
+            "proxy: request doubled", "proxy: cut in request",
+        ] {
+            #expect((counts[label] ?? 0) > 0, "\(label): \(counts)")
+        }
+        #expect((counts["server: events"] ?? 0) > 1_000)
+    }
+}
