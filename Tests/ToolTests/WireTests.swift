@@ -30,4 +30,13 @@ import WireHistories
         }
         #expect((counts["server: events"] ?? 0) > 1_000)
     }
+
+    @Test func `a replayer and a plain client ship the same bytes to a server that takes all`()
+        async throws
+    {
+        let result = try await ShippingRace(events: 2_000, rounds: 1, requests: 2).run()
+        #expect(result.events == 2_000)
+        #expect(result.bytes > 400_000)
+        #expect(result.recordShare < 0.05)
+    }
 }
