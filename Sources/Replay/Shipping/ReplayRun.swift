@@ -264,10 +264,14 @@ struct ReplayRun {
     // MARK: Exchanges
 
     private var requests: [Int: Task<Void, Never>] = [:]
+    /// The events of each request that was not answered yet.
+    private var sent: [Int: [UUID]] = [:]
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
         if case .append(let items) = request {
-            report.underWay.formUnion(items.map(\.id))
+            let ids = items.map(\.id)
+            sent[number] = ids
+            report.underWay.formUnion(ids)
             report.pending = state.count
             progress?(report)
         }
@@ -331,10 +335,10 @@ struct ReplayRun {
 
     private mutating func take(_ exchange: Exchange) async throws {
         requests[exchange.number] = nil
+        report.underWay.subtract(sent.removeValue(forKey: exchange.number) ?? [])
         let outcome = state.take(
             exchange.answer, to: exchange.number, now: exchange.received,
             random: store.randomFraction())
-        if requests.isEmpty { report.underWay = [] }
         if let message = outcome.message { replayer.logger.debug("\(message)") }
         report.message = outcome.message
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
