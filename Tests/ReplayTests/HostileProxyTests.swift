@@ -14,6 +14,7 @@ import Testing
     ) throws -> HostileProxy {
         var options = HostileProxy.Options()
         (options.faults, options.oneIn, options.refusedOneIn) = (faults, 1, 1)
+        options.endsInHeaders = true
         options.delayMilliseconds = delay
         return try HostileProxy(to: server.port, seed: 11, options: options)
     }

@@ -34,6 +34,10 @@ public final class HostileProxy: Sendable {
         /// How long at most a reply or a copy waits, a request waits to be overtaken, and nobody
         /// listens. Best is more than the client's time-out.
         public var delayMilliseconds = 3_000
+        /// Whether a connection may end in good order in the middle of a reply's headers; otherwise
+        /// it is reset there. Foundation of Swift 6.3 on Linux ends the process of a client to which
+        /// that happens ("Transfer completed, but there's no response").
+        public var endsInHeaders = false
 
         /// The usual.
         public init() {}

@@ -92,7 +92,9 @@ struct ProxyConnection {
         switch deed.fault {
         case .replyCut:
             core.count(.replyCut)
-            try client.send(reply.bytes.prefix(Int(Double(reply.bytes.count) * deed.place)))
+            let count = Int(Double(reply.bytes.count) * deed.place)
+            try client.send(reply.bytes.prefix(count))
+            if count < reply.head.count, !core.options.endsInHeaders { client.willReset() }
             return cut(deed)
         case .replyDelayed:
             core.count(.replyDelayed)

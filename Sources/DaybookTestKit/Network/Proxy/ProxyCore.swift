@@ -11,7 +11,7 @@ final class ProxyCore: Sendable {
     let stop: StopSignal
     private let listener: TCPListener
     private let seed: UInt64
-    private let options: HostileProxy.Options
+    let options: HostileProxy.Options
     private let threads = DispatchGroup()
     private let state = Mutex(State())
 
