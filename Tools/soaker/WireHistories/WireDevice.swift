@@ -16,6 +16,7 @@ actor WireDevice {
     private let options: WireHistory.Options
     private var events: WireEvents
     private var store: OfflineStore
+    private let total: Int
     private var left: Int
     private var copy: Copy?
     private var isPutBack = false
@@ -43,7 +44,7 @@ actor WireDevice {
             endpoint: proxy.url.appending(path: "v1/events"),
             timeoutSeconds: Double(options.timeoutMilliseconds) / 1_000)
         events = WireEvents(device: name, seed: options.seed)
-        left = count
+        (total, left) = (count, count)
         store = try await OfflineStore.open(at: folder, account: "local")
     }
 
@@ -75,6 +76,7 @@ actor WireDevice {
         if name == 0, copy != nil, !isPutBack, left < options.eventsADay * 4 {
             return try await putBack()
         }
+        if name == 0, copy == nil, left <= total / 2 { return try await makeCopy() }
         // A run that is under way only ends by itself much later.
         switch events.draw(isAbrupt ? 4 : 8) {
         case 0, 1:
