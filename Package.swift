@@ -103,10 +103,15 @@ let package = Package(
             ],
             path: "Tools/soaker/SyncHistories",
             swiftSettings: strict),
+        .target(
+            name: "WireHistories",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/WireHistories",
+            swiftSettings: strict),
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "DaybookTestKit", "StoreHistories", "SyncHistories",
+                "DaybookTestKit", "StoreHistories", "SyncHistories", "WireHistories",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
@@ -161,7 +166,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",
-            dependencies: ["Daybook", "DaybookTestKit", "TestSupport", "logtool", "syncserver"],
+            dependencies: [
+                "Daybook", "DaybookTestKit", "TestSupport", "WireHistories", "logtool",
+                "syncserver",
+            ],
             exclude: ["Golden"],
             swiftSettings: strict),
         .testTarget(

@@ -74,6 +74,25 @@ private final class UnreliableServer: Transport {
     }
 }
 
+/// Answers a request only once the next one is there, or none comes: so one is always under way.
+private final class PipelinedServer: Transport {
+    private let inner: UnreliableServer
+    private let arrived = Mutex(0)
+
+    init(_ inner: UnreliableServer) { self.inner = inner }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        let number = arrived.withLock { arrived in
+            arrived += 1
+            return arrived
+        }
+        for _ in 0..<40 where arrived.withLock({ $0 }) == number {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        return try await inner.send(request, token: token)
+    }
+}
+
 private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     try await EventStore.open(
         at: "/log", catalogue: OfflineModel.catalogue, views: [Outbox.self],
@@ -81,6 +100,29 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
 }
 
 @Suite struct ShippingTests {
+    @Test func `only what was not answered is shown as under way, though requests overlap`()
+        async throws
+    {
+        let store = try await openStore(InMemoryFileSystem())
+        for batch in 0..<5 {
+            try await store.append(
+                (0..<500).map {
+                    try EventDraft(CitySaved(userId: "ana", cityId: "\(batch)-\($0)"))
+                })
+        }
+        let server = PipelinedServer(UnreliableServer(Choices(seed: 1), isReliable: true))
+        let most = Mutex(0)
+        var options = Replayer.Options()
+        options.requestsMax = 2
+        let report = try await Replayer(store, transport: server, options: options).run(progress: {
+            report in
+            most.withLock { $0 = max($0, report.underWay.count) }
+        })
+        #expect(report.applied == 2_500)
+        #expect(report.underWay.isEmpty)
+        #expect(most.withLock { $0 } == 1_000)
+    }
+
     @Test(.verifies("OUT-2", "OUT-6", "RPL-2", "SYNC-10"))
     func `whatever the network does, each event arrives once and in the order of its lane`()
         async throws

@@ -75,6 +75,7 @@ struct LaneSet: Sendable {
     /// Adds an event behind all others. O(log lanes).
     mutating func add(_ item: ReplayItem, isHeld: Bool) {
         newest = max(newest, item.position.rawValue)
+        count += 1
         update(item.laneID) { lane in
             lane.queue.append(item)
             if isHeld { lane.hold = .forever }
@@ -86,6 +87,7 @@ struct LaneSet: Sendable {
     mutating func replace(by items: [(item: ReplayItem, isHeld: Bool)]) {
         let old = lanes
         lanes = [:]
+        count = 0
         ready = Heap()
         for (item, isHeld) in items { add(item, isHeld: isHeld) }
         for (name, before) in old {
@@ -104,8 +106,8 @@ struct LaneSet: Sendable {
         }
     }
 
-    /// How many events wait, held ones included. O(lanes).
-    var count: Int { lanes.values.reduce(0) { $0 + $1.queue.count } }
+    /// How many events wait, held ones included.
+    private(set) var count = 0
 
     /// How many events wait in lanes that only somebody's decision sets free. O(lanes).
     var heldCount: Int {
@@ -206,6 +208,7 @@ struct LaneSet: Sendable {
     mutating func settle(_ item: ReplayItem) {
         guard lanes[item.laneID]?.queue.first?.position == item.position else { return }
         lanes[item.laneID]?.queue.removeFirst()
+        count -= 1
     }
 
     // MARK: Holding

@@ -271,10 +271,14 @@ struct ReplayRun {
     // MARK: Exchanges
 
     private var requests: [Int: Task<Void, Never>] = [:]
+    /// The events of each request that was not answered yet.
+    private var sent: [Int: [UUID]] = [:]
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
         if case .append(let items) = request {
-            report.underWay.formUnion(items.map(\.id))
+            let ids = items.map(\.id)
+            sent[number] = ids
+            report.underWay.formUnion(ids)
             report.pending = state.count
             progress?(report)
         }
@@ -338,10 +342,10 @@ struct ReplayRun {
 
     private mutating func take(_ exchange: Exchange) async throws {
         requests[exchange.number] = nil
+        report.underWay.subtract(sent.removeValue(forKey: exchange.number) ?? [])
         let outcome = state.take(
             exchange.answer, to: exchange.number, now: exchange.received,
             random: store.randomFraction())
-        if requests.isEmpty { report.underWay = [] }
         if let message = outcome.message { replayer.logger.debug("\(message)") }
         report.message = outcome.message
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
@@ -367,6 +371,14 @@ struct ReplayRun {
     private mutating func record(
         _ outcome: ReplayState.Outcome, clock: Int64? = nil
     ) async throws {
+        let settled = settled(outcome, clock: clock)
+        if !settled.isEmpty { try await store.record(settled) }
+        if outcome.forked.contains(store.incarnation) { try await takeNewName() }
+    }
+
+    /// The record of an outcome. On return no snapshot of the outbox is held: the store would copy
+    /// all of it to fold the record.
+    private mutating func settled(_ outcome: ReplayState.Outcome, clock: Int64?) -> SyncSettled {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
         // A page that was read meanwhile may have settled some of it.
@@ -385,8 +397,7 @@ struct ReplayRun {
         report.duplicate += duplicate.count
         report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
-        if !settled.isEmpty { try await store.record(settled) }
-        if outcome.forked.contains(store.incarnation) { try await takeNewName() }
+        return settled
     }
 
     /// A server that says a token in its words must not get it into the log.

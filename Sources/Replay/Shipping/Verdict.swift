@@ -2,6 +2,7 @@
 
 import EventSourcing
 import Foundation
+import LogFormat
 
 /// The server's word on one event.
 public struct Verdict: Hashable, Sendable {
@@ -57,7 +58,7 @@ public struct Verdict: Hashable, Sendable {
         var verdicts: [Verdict] = []
         for element in list {
             guard case .object(let verdict) = element,
-                let id = verdict["id"]?.stringValue.flatMap(UUID.init(uuidString:))
+                let id = verdict["id"]?.stringValue.flatMap(uuid)
             else { return nil }
             var seconds: Double?
             if case .number(let number)? = verdict["retryAfterSeconds"] {
@@ -71,5 +72,12 @@ public struct Verdict: Hashable, Sendable {
                     current: verdict["current"], retryAfterSeconds: seconds))
         }
         return verdicts
+    }
+
+    /// Foundation's own reading takes a third of the whole.
+    private static func uuid(_ text: String) -> UUID? {
+        let bytes = text.utf8.span.bytes
+        guard bytes.byteCount == 36 else { return nil }
+        return LineText.uuid(bytes, at: 0, acceptUppercase: true).map { UUID(integer: $0) }
     }
 }

@@ -1,0 +1,173 @@
+// A TCP connection on this machine that blocks, but never longer than until a signal or a time. Part
+// of HostileProxy.
+
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Why bytes did not get through.
+package enum SocketError: Error, Hashable, Sendable {
+    /// The other side has ended the connection.
+    case ended
+    /// Whoever waits has been told to stop.
+    case stopped
+    /// Nothing came in time.
+    case timedOut
+    /// What came is no HTTP/1.1, or too long.
+    case malformed
+    /// A system call failed, with its number.
+    case failed(String, Int32)
+}
+
+/// An open socket, closed with its last reference.
+package final class TCPSocket: Sendable {
+    let descriptor: Int32
+    private let stop: StopSignal
+
+    init(descriptor: Int32, stop: StopSignal) {
+        self.descriptor = descriptor
+        self.stop = stop
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        #if canImport(Darwin)
+            Self.set(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1)
+        #endif
+    }
+
+    deinit { close(descriptor) }
+
+    /// Connects to a port of this machine.
+    package convenience init(to port: UInt16, stop: StopSignal) throws {
+        let descriptor = try Self.make()
+        var address = Self.loopback(port)
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, length)
+            }
+        }
+        let number = errno
+        // A port that nobody listens at may be given to the caller itself, who is then connected to
+        // himself.
+        guard result == 0, Self.localPort(descriptor) != port else {
+            close(descriptor)
+            throw SocketError.failed("connect", result == 0 ? ECONNREFUSED : number)
+        }
+        self.init(descriptor: descriptor, stop: stop)
+    }
+
+    /// Lets the connection break when it is closed, instead of ending in good order.
+    package func willReset() {
+        var value = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// Whether the other side has ended the connection, or has sent something.
+    package var isReadable: Bool {
+        var ends = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+        return poll(&ends, 1, 0) > 0
+    }
+
+    /// Sends all bytes.
+    package func send(_ bytes: some Collection<UInt8>) throws {
+        let bytes = ContiguousArray(bytes)
+        var sent = 0
+        while sent < bytes.count {
+            #if canImport(Darwin)
+                let flags: Int32 = 0
+            #else
+                let flags = Int32(MSG_NOSIGNAL)
+            #endif
+            let count = bytes.withUnsafeBytes {
+                Foundation.send(
+                    descriptor, $0.baseAddress?.advanced(by: sent), bytes.count - sent, flags)
+            }
+            if count >= 0 {
+                sent += count
+            } else if errno == EAGAIN {
+                try wait(Int16(POLLOUT), milliseconds: Self.patienceMilliseconds)
+            } else if errno != EINTR {
+                throw SocketError.failed("send", errno)
+            }
+        }
+    }
+
+    /// Adds what has come to a buffer; waits for it if nothing has.
+    package func receive(
+        into buffer: inout [UInt8], milliseconds: Int = TCPSocket.patienceMilliseconds
+    ) throws {
+        while true {
+            let count = withUnsafeTemporaryAllocation(
+                byteCount: Self.chunkBytes, alignment: 16
+            ) { chunk in
+                let count = recv(descriptor, chunk.baseAddress, chunk.count, 0)
+                if count > 0 { buffer.append(contentsOf: chunk[..<count]) }
+                return count
+            }
+            if count > 0 { return }
+            if count == 0 { throw SocketError.ended }
+            if errno == EAGAIN {
+                try wait(Int16(POLLIN), milliseconds: milliseconds)
+            } else if errno != EINTR {
+                throw SocketError.failed("recv", errno)
+            }
+        }
+    }
+
+    private func wait(_ events: Int16, milliseconds: Int) throws {
+        var ends = [
+            pollfd(fd: descriptor, events: events, revents: 0),
+            pollfd(fd: stop.readEnd, events: Int16(POLLIN), revents: 0),
+        ]
+        let count = poll(&ends, 2, Int32(clamping: milliseconds))
+        if ends[1].revents != 0 { throw SocketError.stopped }
+        if count == 0 { throw SocketError.timedOut }
+        if count < 0, errno != EINTR { throw SocketError.failed("poll", errno) }
+    }
+
+    /// How long the other side may be silent.
+    package static let patienceMilliseconds = 60_000
+    private static let chunkBytes = 65_536
+}
+
+extension TCPSocket {
+    /// A new socket.
+    static func make() throws -> Int32 {
+        #if canImport(Darwin)
+            let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #else
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #endif
+        guard descriptor >= 0 else { throw SocketError.failed("socket", errno) }
+        return descriptor
+    }
+
+    static func set(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) {
+        var value = value
+        setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    static func loopback(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return address
+    }
+
+    /// The port at this end.
+    static func localPort(_ descriptor: Int32) -> UInt16 {
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        _ = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(descriptor, $0, &length)
+            }
+        }
+        return UInt16(bigEndian: address.sin_port)
+    }
+}

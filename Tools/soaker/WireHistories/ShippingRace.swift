@@ -1,0 +1,205 @@
+// How fast a log is shipped: the replayer with all it does, against a plain client that posts the very
+// same bytes, in turns. Spec/testing.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A race of two clients to a server that takes everything.
+public struct ShippingRace: Sendable {
+    /// What came out.
+    public struct Result: Sendable, CustomStringConvertible {
+        /// Events that were shipped in a round.
+        public var events: Int
+        /// Bytes of the batches in a round.
+        public var bytes: Int
+        /// Seconds of the replayer's rounds.
+        public var ours: [Double]
+        /// Seconds of the plain client's rounds.
+        public var plain: [Double]
+        /// Lines that the log has gained about what was shipped, as a part of the lines shipped.
+        public var recordShare: Double
+        /// The files of the log that came with it, as a part of those before.
+        public var fileShare: Double
+
+        /// The replayer's rate as a part of the plain client's: the median over the rounds.
+        public var ratio: Double { ShippingRace.median(zip(plain, ours).map { $0 / $1 }) }
+
+        public var description: String {
+            func rate(_ name: String, _ seconds: [Double]) -> String {
+                let median = ShippingRace.median(seconds)
+                return String(
+                    format: "%@: %.0f events/s, %.1f MB/s, %.2f s (%@)", name,
+                    Double(events) / median, Double(bytes) / median / 1e6, median,
+                    seconds.map { String(format: "%.2f", $0) }.joined(separator: " "))
+            }
+            return """
+                events: \(events), \(bytes) bytes of batches
+                \(rate("replayer", ours))
+                \(rate("plain client", plain))
+                \(String(format: "ratio: %.2f (budget: 0.7 at least)", ratio))
+                \(String(format: "records: %.3f %% of the lines, ", recordShare * 100))\
+                \(String(format: "%.3f %% of the files (budget: 1 %%)", fileShare * 100))
+                """
+        }
+    }
+
+    private let events: Int
+    private let rounds: Int
+    private let requests: Int
+    private let say: @Sendable (String) -> Void
+
+    /// Creates a race.
+    ///
+    /// - Parameters:
+    ///   - events: how many the log has.
+    ///   - rounds: how often each client is timed.
+    ///   - requests: how many are under way at the same time.
+    ///   - say: is told how it goes.
+    public init(
+        events: Int, rounds: Int, requests: Int,
+        say: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
+        self.events = events
+        self.rounds = rounds
+        self.requests = requests
+        self.say = say
+    }
+
+    /// Runs it.
+    public func run() async throws -> Result {
+        let place = FileManager.default.temporaryDirectory
+            .appending(path: "daybook-shipping-\(UUID().text)")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: place) }
+        let log = place.appending(path: "log")
+        try await make(log)
+        say("the log is made")
+        let server = try NullServer()
+        // The first round is not timed: it says what the plain client is to post.
+        server.keepBodies()
+        var result = Result(
+            events: 0, bytes: 0, ours: [], plain: [], recordShare: 0, fileShare: 0)
+        _ = try await ship(log, server, &result)
+        let batches = server.takeBodies()
+        result.bytes = batches.reduce(0) { $0 + $1.count }
+        for round in 1...rounds {
+            result.ours.append(try await ship(log, server, &result))
+            result.plain.append(try await post(batches, try server.endpoint))
+            say("round \(round) of \(rounds)")
+        }
+        return result
+    }
+
+    static func median(_ values: [Double]) -> Double {
+        let sorted = values.sorted()
+        guard !sorted.isEmpty else { return .nan }
+        return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
+    }
+
+    private func make(_ log: URL) async throws {
+        let store = try await OfflineStore.open(at: log, account: "local", compaction: nil)
+        var events = WireEvents(device: 0, seed: 1)
+        var batch: [EventDraft] = []
+        for number in 1...self.events {
+            if case .draft(let draft) = try events.next() {
+                batch.append(draft)
+            } else {
+                batch.append(try EventDraft(CitySaved(userId: "ana", cityId: "city-\(number)")))
+            }
+            if batch.count == 1_000 || number == self.events {
+                try await store.events.append(batch)
+                batch = []
+            }
+        }
+        try await store.events.checkpoint()
+        try await store.close()
+    }
+
+    // MARK: The replayer
+
+    /// Ships a copy of the log.
+    ///
+    /// - Returns: seconds.
+    private func ship(_ log: URL, _ server: NullServer, _ result: inout Result) async throws
+        -> Double
+    {
+        let copy = log.deletingLastPathComponent().appending(path: "copy")
+        try FileManager.default.copyItem(at: log, to: copy)
+        defer { try? FileManager.default.removeItem(at: copy) }
+        let before = try Self.bytes(of: copy)
+        let store = try await OfflineStore.open(at: copy, account: "local", compaction: nil)
+        var options = Replayer.Options()
+        (options.reads, options.requestsMax) = (false, requests)
+        let replayer = Replayer(
+            store.events, transport: HTTPTransport(endpoint: try server.endpoint),
+            options: options)
+        let begun = ContinuousClock.now
+        let report = try await replayer.run()
+        let seconds = (ContinuousClock.now - begun) / .seconds(1)
+        guard report.applied == events, report.pending == 0 else {
+            throw WireFailure("shipped \(report.applied) events, \(report.pending) left")
+        }
+        result.events = report.applied
+        var (lines, records) = (0, 0)
+        try store.events.log.forEachEvent(
+            from: Position(1), catalogue: store.events.catalogue
+        ) { event in
+            if event.type.hasPrefix("daybook.sync.") {
+                records += event.lineBytes
+            } else {
+                lines += event.lineBytes
+            }
+            return true
+        }
+        result.recordShare = Double(records) / Double(lines)
+        try await store.close()
+        result.fileShare = Double(try Self.bytes(of: copy) - before) / Double(before)
+        return seconds
+    }
+
+    /// Bytes of a log's segments.
+    private static func bytes(of log: URL) throws -> Int {
+        try FileManager.default.contentsOfDirectory(at: log, includingPropertiesForKeys: nil)
+            .filter { $0.pathExtension == "lz4" }
+            .reduce(0) { sum, file in
+                let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size]
+                return sum + (size as? Int ?? 0)
+            }
+    }
+
+    // MARK: The plain client
+
+    /// Posts batches, as many at a time as the replayer.
+    ///
+    /// - Returns: seconds.
+    private func post(_ batches: [[UInt8]], _ endpoint: URL) async throws -> Double {
+        let session = URLSession(configuration: .ephemeral)
+        defer { session.invalidateAndCancel() }
+        let begun = ContinuousClock.now
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for first in 0..<requests {
+                group.addTask {
+                    for index in stride(from: first, to: batches.count, by: requests) {
+                        var request = URLRequest(url: endpoint)
+                        request.httpMethod = "POST"
+                        request.setValue(
+                            "application/cloudevents-batch+json",
+                            forHTTPHeaderField: "Content-Type")
+                        request.httpBody = Data(batches[index])
+                        let (_, response) = try await session.data(for: request)
+                        guard (response as? HTTPURLResponse)?.statusCode == 200 else {
+                            throw WireFailure("the plain client is refused")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        return (ContinuousClock.now - begun) / .seconds(1)
+    }
+}
