@@ -148,12 +148,14 @@ public struct OfflineStore: Sendable {
     ///   - credentials: where the token comes from that says for which account they are.
     ///   - resolver: who decides conflicts; nil leaves them to the app, and they show as CONFLICT.
     ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now.
+    ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left.
     /// - Throws: `LogError`. Failures of the network are no errors; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),
-        resolver: (any ConflictResolver)? = nil, until deadline: Date? = nil
+        resolver: (any ConflictResolver)? = nil, until deadline: Date? = nil,
+        progress: (@Sendable (SyncReport) -> Void)? = nil
     ) async throws -> SyncReport {
         var options = Replayer.Options()
         options.resolver = resolver
@@ -161,7 +163,7 @@ public struct OfflineStore: Sendable {
             events, transport: HTTPTransport(endpoint: endpoint), credentials: credentials,
             options: options)
         return try await replayer.run(
-            until: deadline.map { .at(Timestamp($0)) } ?? .whenNothingMoves)
+            until: deadline.map { .at(Timestamp($0)) } ?? .whenNothingMoves, progress: progress)
     }
 
     /// The views as they were at a position. See `EventStore.state(at:)`.
