@@ -33,8 +33,16 @@ public final class SyncService: Sendable {
     private let replayer: Replayer
     private let user: String?
     private let reachability: any Reachability
-    private let triggers = Mutex<AsyncStream<Replayer.Trigger>.Continuation?>(nil)
+    private let state = Mutex(State())
     private let latest = Mutex(SyncReport())
+
+    private struct State {
+        /// Wakes the service while no run is under way.
+        var wake: AsyncStream<Void>.Continuation?
+        /// Where the run under way hears of what happens.
+        var triggers: AsyncStream<Replayer.Trigger>.Continuation?
+        var isAskedFor = false
+    }
 
     /// Creates a service; `run()` does the work.
     ///
@@ -64,31 +72,61 @@ public final class SyncService: Sendable {
     /// Syncs now, whatever the settings say, without waiting for a backoff to end: when the app
     /// comes to the front, or the user asks for it. Returns at once. Without `run()` under way
     /// nothing happens.
-    public func syncNow() { triggers.withLock { _ = $0?.yield(.now) } }
+    public func syncNow() {
+        state.withLock { state in
+            if let triggers = state.triggers {
+                triggers.yield(.now)
+            } else {
+                state.isAskedFor = true
+            }
+            state.wake?.yield()
+        }
+    }
 
-    /// Works until the calling task is cancelled or the store is closed.
+    /// Works until the calling task is cancelled or the store is closed. One call at a time: another
+    /// one returns at once.
     ///
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
-    ///   no errors.
+    ///   no errors, and with a full disk it goes on when something has changed.
     public func run() async throws {
+        let (wakes, wake) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let isFirst = state.withLock { state in
+            guard state.wake == nil else { return false }
+            state.wake = wake
+            return true
+        }
+        guard isFirst else { return }
+        defer { state.withLock { $0 = State() } }
+        // Heard from the beginning on, so that nothing that changes meanwhile is missed.
+        let commits = await store.events.commits()
+        let listener = Task {
+            for await _ in commits { wake.yield() }
+            wake.finish()
+        }
+        defer { listener.cancel() }
+        var changes = wakes.makeAsyncIterator()
         while !Task.isCancelled {
             do {
                 try await runOnce()
-                guard !Task.isCancelled else { return }
-                // Another run has the store; it is asked again when something has changed.
-                guard await store.events.changed() else { return }
-            } catch let error as LogError where error.code == .suspended {
-                guard await store.events.changed() else { return }
+            } catch let error as LogError where [.suspended, .diskFull].contains(error.code) {
+                // It goes on when the store is resumed, or something could be recorded again.
             } catch let error as LogError where error.code == .closed {
                 return
             }
+            // Another run may have had the store: it tells when it ends.
+            guard await changes.next() != nil else { return }
         }
     }
 
     private func runOnce() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Replayer.Trigger.self)
-        triggers.withLock { $0 = continuation }
-        defer { triggers.withLock { $0 = nil } }
+        state.withLock { state in
+            state.triggers = continuation
+            if state.isAskedFor { continuation.yield(.now) }
+            state.isAskedFor = false
+        }
+        defer { state.withLock { $0.triggers = nil } }
         let conditions = SyncConditions(user: user) { continuation.yield(.conditions($0)) }
         let watch = Task { [store, reachability] in await conditions.watch(store, reachability) }
         defer { watch.cancel() }
@@ -97,9 +135,8 @@ public final class SyncService: Sendable {
         ) { report in
             self.latest.withLock { $0 = report }
         }
-        latest.withLock { $0 = report }
+        if !report.isElsewhere { latest.withLock { $0 = report } }
     }
-
 }
 
 /// What the network and the settings allow together.
@@ -135,27 +172,16 @@ private final class SyncConditions: Sendable {
     }
 
     private func update(_ path: NetworkPath?, _ preferences: OfflinePreferences?) {
-        let now = known.withLock { known in
+        // Told inside, so that the newest is told last.
+        known.withLock { known in
             known.path = path ?? known.path
             known.preferences = preferences ?? known.preferences
-            return known
+            // Nothing is allowed before both are known.
+            guard let path = known.path, user == nil || known.preferences != nil else { return }
+            tell(
+                ReplayState.Conditions(
+                    isReachable: path != .none, isAllowed: known.preferences?.autoSync ?? true,
+                    mayRead: path == .wifi || !(known.preferences?.wifiOnlyDownload ?? false)))
         }
-        // Nothing is allowed before both are known.
-        guard let path = now.path, user == nil || now.preferences != nil else { return }
-        tell(
-            ReplayState.Conditions(
-                isReachable: path != .none, isAllowed: now.preferences?.autoSync ?? true,
-                mayRead: path == .wifi || !(now.preferences?.wifiOnlyDownload ?? false)))
-    }
-}
-
-extension EventStore {
-    /// Waits until something has been recorded, or the store was resumed; false if it was closed, or
-    /// the calling task cancelled.
-    fileprivate func changed() async -> Bool {
-        var signals = commits().makeAsyncIterator()
-        // The first comes at once.
-        guard await signals.next() != nil else { return false }
-        return await signals.next() != nil
     }
 }

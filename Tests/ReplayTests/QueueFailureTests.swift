@@ -92,7 +92,9 @@ private func openStore(_ files: any FileSystem) async throws -> EventStore {
             }
         }
         let dies = Dies(files)
-        _ = try await Replayer(store, transport: dies).run(until: .at(Timestamp(Date() + 0.05)))
+        _ = try await Replayer(
+            store, transport: dies, sleep: { _ in throw CancellationError() }
+        ).run()
         try await store.close()
         let image = try #require(dies.image.withLock { $0 })
         let again = try await openStore(image)
@@ -133,8 +135,9 @@ private func openStore(_ files: any FileSystem) async throws -> EventStore {
                 TransportReply(status: 200, body: Array(#"{"verdicts":[{"id":7}]}"#.utf8))
             }
         }
-        let report = try await Replayer(store, transport: Nonsense()).run(
-            until: .at(Timestamp(Date() + 0.05)))
+        let report = try await Replayer(
+            store, transport: Nonsense(), sleep: { _ in throw CancellationError() }
+        ).run()
         #expect(report.pending == 1)
         try await store.close()
         let again = try await openStore(files)

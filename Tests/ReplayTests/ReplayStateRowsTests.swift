@@ -5,6 +5,8 @@ import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
+import LogStorage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -128,8 +130,139 @@ private struct Bench {
         #expect(bench.next() == .getToken)
         let outcome = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
         #expect(outcome.entries.isEmpty && outcome.message == "no network")
-        bench.state.tokenChanged()
         #expect(bench.next() == .wait(until: bench.now + 250))
+        bench.now += 250
+        #expect(bench.next() == .getToken)
+    }
+
+    @Test(.verifies("TOK-4"))
+    func `T4: while the old token serves, an issuer that is away holds nobody up`() throws {
+        var bench = Bench(["a"], hasToken: false)
+        bench.state.tokenChanged(expiresAt: bench.now + 100_000, now: bench.now)
+        bench.now += 50_000
+        #expect(bench.next() == .refreshToken)
+        _ = bench.state.tokenFailed("away", now: bench.now, random: 1)
+        let (number, positions) = try bench.send()
+        #expect(positions == [1])
+        bench.verdicts(number, [(1, "applied")])
+        bench.add(2, "a")
+        bench.now += 10_000
+        #expect(bench.next() == .refreshToken)
+    }
+
+    @Test(.verifies("TOK-4"))
+    func `a run whose issuer is never there ends, and has not asked it without end`() async throws {
+        struct Away: Credentials {
+            let asked: @Sendable () -> Void
+            struct NoAnswer: Error {}
+            func token() throws -> AccessToken? {
+                asked()
+                throw NoAnswer()
+            }
+            func refresh(_ old: AccessToken?) throws -> AccessToken? { throw NoAnswer() }
+        }
+        let clock = VirtualClock()
+        let store = try await EventStore.open(
+            at: "/log", catalogue: EventCatalogue([EventRule(type: "t", action: "A") { _ in }]),
+            views: [Outbox.self],
+            environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
+        try await store.append([EventDraft(type: "t")])
+        let count = Mutex(0)
+        struct Nobody: Transport {
+            func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+                throw CancellationError()
+            }
+        }
+        let report = try await Replayer(
+            store, transport: Nobody(),
+            credentials: Away { count.withLock { $0 += 1 } },
+            sleep: { clock.advance(by: $0) }
+        ).run()
+        #expect(report.pending == 1 && report.message?.contains("no token") == true)
+        #expect(count.withLock { $0 } < 20)
+        try await store.close()
+    }
+
+    // MARK: Waits
+
+    @Test(.verifies("RPL-5"))
+    func `a clock that steps back makes nobody wait for longer than an hour`() throws {
+        var bench = Bench(["a", "b"])
+        let (number, _) = try bench.send()
+        bench.verdicts(number, [(1, "retry"), (2, "applied")])
+        bench.add(3, "c")
+        let (second, _) = try bench.send()
+        bench.reply(second, 503)
+        bench.now -= 4 * 365 * 86_400_000
+        guard case .wait(let time) = bench.next() else {
+            Issue.record("it does not wait")
+            return
+        }
+        #expect(time - bench.now <= 60_000)
+        bench.now = time
+        #expect(try bench.send().positions == [1, 3])
+    }
+
+    @Test(.verifies("RPL-4", "SYNC-40"))
+    func `W5: a server that asks for no wait at all is not asked without end`() throws {
+        var bench = Bench(["a"])
+        for round in 0..<4 {
+            let (number, _) = try bench.send()
+            _ = bench.state.take(
+                .reply(TransportReply(status: 503, retryAfterSeconds: 0)), to: number,
+                now: bench.now, random: 0.5)
+            #expect(bench.next() == .wait(until: bench.now + 250 << Int64(round)))
+            bench.now += 250 << Int64(round)
+        }
+    }
+
+    @Test(.verifies("TRG-2"))
+    func `while a request is under way no timer runs unless something is due`() throws {
+        var bench = Bench(["a", "b"], requestsMax: 2)
+        let (number, _) = try bench.send()
+        #expect(bench.next() == .busy(until: nil))
+        bench.add(3, "c")
+        let (second, _) = try bench.send()
+        bench.verdicts(second, [(3, "retry")])
+        #expect(bench.next() == .busy(until: bench.now + 250))
+        bench.verdicts(number, [(1, "applied"), (2, "applied")])
+    }
+
+    @Test(.verifies("PRK-2"))
+    func `an answer about what was decided meanwhile changes nothing`() throws {
+        var bench = Bench(["a", "a"])
+        let (number, _) = try bench.send()
+        // Both were superseded by another event of the lane.
+        bench.state.decided([Bench.entry(5, "a")])
+        #expect(bench.next() == .busy(until: nil))
+        let outcome = bench.verdicts(number, [(1, "conflict"), (2, "unprocessed")])
+        #expect(outcome.entries.isEmpty && outcome.conflicts.isEmpty)
+        bench.now += 60_000
+        #expect(try bench.send().positions == [5])
+    }
+
+    @Test(.verifies("SYNC-40"))
+    func `W3: two poison events at the head do not keep the others back for ever`() throws {
+        var bench = Bench(["a", "b", "c"])
+        var sent: Set<UInt64> = []
+        var parked: [UInt64] = []
+        for round in 0..<60 {
+            if round == 30 { bench.add(4, "d") }
+            switch bench.next() {
+            case .send(.append(let items), let number):
+                let positions = items.map(\.position.rawValue)
+                let outcome =
+                    positions.contains(1) || positions.contains(2)
+                    ? bench.reply(number, 400)
+                    : bench.verdicts(number, positions.map { ($0, "applied") })
+                sent.formUnion(outcome.settled.keys.map(\.rawValue))
+                parked += outcome.entries.map(\.position)
+            case .paused: bench.state.resume()
+            case .wait(let time): bench.now = time
+            default: parked += bench.state.confirmSuspect().entries.map(\.position)
+            }
+        }
+        #expect(sent == [3, 4] && parked.allSatisfy { $0 <= 2 })
     }
 
     // MARK: Conditions

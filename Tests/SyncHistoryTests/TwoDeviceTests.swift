@@ -123,6 +123,44 @@ private struct Phone {
         #expect(text(other, note) == "theirs")
     }
 
+    @Test(.verifies("CON-1", "CON-3"))
+    func `an app that decides later builds on what the server holds`() async throws {
+        let (one, other, note) = try await conflict()
+        try await mine.sync(one)
+        let entry = try #require(one.outbox.entries.first { _ in true })
+        let head = other.view(NotesView.self).head(note)
+        #expect(entry.conflictsWith == head)
+        try await one.outbox.resolve(entry.id, .keepMine)
+        let new = Array(one.outbox.entries)
+        #expect(new.count == 2 && new.allSatisfy { $0.status == .pending })
+        let first = try #require(try await one.events.event(at: new[0].position))
+        #expect(first.content.string("baseid") == head?.text)
+        #expect(try await mine.sync(one).conflict == 0)
+        try await theirs.sync(other)
+        #expect(text(one, note) == "mine again" && text(other, note) == "mine again")
+        // What is not in conflict any more cannot be decided again.
+        await #expect(throws: DecisionError(.notInOutbox, entry.id)) {
+            try await one.outbox.resolve(entry.id, .keepTheirs)
+        }
+    }
+
+    @Test(.verifies("CON-3"))
+    func `keep mine wins over a clock that was a year ahead`() async throws {
+        var ahead = theirs
+        ahead.skew = 365 * 86_400_000
+        let (one, other) = (try await mine.open(), try await ahead.open())
+        let note = try await one.notes.add("coffee", city: "lisbon", by: "ana")
+        try await mine.sync(one)
+        // It reads first: nothing of its own has gone to the server, so its clock is not known.
+        try await ahead.sync(other)
+        try await other.notes.update(note.id, "theirs", by: "ana")
+        try await one.notes.update(note.id, "mine", by: "ana")
+        try await ahead.sync(other)
+        #expect(try await mine.sync(one, KeepMine()).resolved == 1)
+        try await ahead.sync(other)
+        #expect(text(one, note.id) == "mine" && text(other, note.id) == "mine")
+    }
+
     @Test(.verifies("CON-5"))
     func `a conflict that stays undecided is told again by the server, and recorded once`()
         async throws

@@ -110,6 +110,18 @@ package struct DiscardedEvents: Hashable, Sendable {
     }
 }
 
+extension DiscardedEvents: CompactableView {
+    package static var name: String { stateName }
+    package static var version: Int { 1 }
+
+    package mutating func fold(_ event: Event) { add(event) }
+
+    /// What was taken back can come to count again, and its line is needed then.
+    package func retention(of event: Event) -> Retention {
+        contains(event.position) ? .needed(.deletion) : .unconcerned
+    }
+}
+
 extension StoredState {
     /// Whether it is the store's own and not a view's.
     var isOfStore: Bool { name == TimeFloor.stateName || name == DiscardedEvents.stateName }

@@ -25,7 +25,7 @@ public struct EventsDiscarded: EventPayload, Hashable {
     }
 
     /// Creates a record.
-    public init(by incarnation: UUID, events: [EventTarget], reason: Reason) {
+    package init(by incarnation: UUID, events: [EventTarget], reason: Reason) {
         by = incarnation
         self.events = events
         self.reason = reason
@@ -59,7 +59,7 @@ public struct EventsReinstated: EventPayload, Hashable {
     public var events: [EventTarget]
 
     /// Creates a record.
-    public init(by incarnation: UUID, events: [EventTarget]) {
+    package init(by incarnation: UUID, events: [EventTarget]) {
         by = incarnation
         self.events = events
     }

@@ -174,12 +174,24 @@ public actor EventStore {
         return try LogReader.event(line.span.bytes, catalogue, directory: log.directory)
     }
 
+    /// The committed event with an id, as it was recorded, or nil.
+    ///
+    /// - Throws: `LogError`.
+    /// - Complexity: one frame to read.
+    package func event(id: UUID) throws -> Event? {
+        try checkOpen()
+        guard let line = try log.line(id: id.integer) else { return nil }
+        return try LogReader.event(line.bytes.span.bytes, catalogue, directory: log.directory)
+    }
+
     /// The lines at positions as a JSON array, byte for byte as they are on the disk: what is
-    /// shipped. Commits what waits first, so nothing leaves the device that could still be lost.
+    /// shipped. Commits what waits first if it is among them, so nothing leaves the device that could
+    /// still be lost.
     ///
     /// - Throws: `LogError`, `corrupt` where there is no such line.
     package func jsonArray(of positions: [Position]) throws -> [UInt8] {
-        try flush()
+        try checkOpen()
+        if let last = positions.max(), last > lastDurable { try flush() }
         var array: [UInt8] = [UInt8(ascii: "[")]
         for position in positions {
             guard let line = try log.line(at: position) else {
@@ -283,7 +295,7 @@ public actor EventStore {
     ) async throws -> Result {
         // Appends that wait for the next sync are decided but not yet in the views.
         try flush()
-        var transaction = Transaction(views)
+        var transaction = Transaction(views, by: incarnation)
         let result = try body(&transaction)
         if !transaction.drafts.isEmpty {
             _ = try await commit(try prepare(transaction.drafts), .durable)
@@ -294,9 +306,14 @@ public actor EventStore {
     /// Events that are checked against the state and recorded together.
     public struct Transaction {
         private let views: ViewSet
+        /// The name under which its events will be recorded.
+        package let incarnation: UUID
         fileprivate var drafts: [EventDraft] = []
 
-        fileprivate init(_ views: ViewSet) { self.views = views }
+        fileprivate init(_ views: ViewSet, by incarnation: UUID) {
+            self.views = views
+            self.incarnation = incarnation
+        }
 
         /// The state of a view before this transaction.
         public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
@@ -341,11 +358,15 @@ public actor EventStore {
     /// Folds the views anew if something was taken back. What waits is on the disk by now.
     private func foldAnewIfStale() {
         guard views.isStale, pending.isEmpty else { return }
-        let states = CheckpointSlots(log.directory, fileSystem: environment.fileSystem).usable()
-            .filter { $0.logID == log.id && $0.position <= lastDurable }.flatMap(\.states)
         // If the log cannot be read just now, the next commit tries again, and so does the next
         // opening.
-        guard (try? views.rebuild(from: states, log, catalogue)) != nil else { return }
+        try? foldAnew()
+    }
+
+    private func foldAnew() throws {
+        let states = CheckpointSlots(log.directory, fileSystem: environment.fileSystem).usable()
+            .filter { $0.logID == log.id && $0.position <= lastDurable }.flatMap(\.states)
+        try views.rebuild(from: states, log, catalogue)
         checkpointing.hasRebuilt()
     }
 
@@ -364,11 +385,15 @@ public actor EventStore {
         // Others may begin one while this waits for one to end.
         while let running = checkpointing.running { try? await running.value }
         try flush()
+        // A state that has what was taken back must not be stored as one that has not.
+        if views.isStale { try foldAnew() }
         try await beginCheckpoint().value
     }
 
     private func checkpointIfDue() {
-        guard checkpointing.isDue, pending.isEmpty, !isClosed, !isSuspended else { return }
+        guard checkpointing.isDue, pending.isEmpty, !isClosed, !isSuspended, !views.isStale else {
+            return
+        }
         // If it fails, the log has all, and the next one is due when the tail has grown.
         _ = try? beginCheckpoint()
     }
@@ -478,7 +503,7 @@ public actor EventStore {
         end()
         await stopCompaction()
         if let running = checkpointing.running { try? await running.value }
-        if failure == nil, !isSuspended, checkpointing.isDueAtClose {
+        if failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
             // Only a saving of time: without it the next opening folds more.
             try? await beginCheckpoint().value
         }
@@ -506,7 +531,7 @@ public actor EventStore {
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have begun a checkpoint, which must not write into what is deleted.
         } while checkpointing.running != nil || compaction.running != nil
-        try refuse(Transaction(views))
+        try refuse(Transaction(views, by: incarnation))
         do { try log.erase() } catch {
             if log.isClosed { end() }
             throw error
@@ -521,8 +546,11 @@ public actor EventStore {
         return !isShipping
     }
 
-    /// Others may ship.
-    package func endShipping() { isShipping = false }
+    /// Others may ship; who waits for it is told.
+    package func endShipping() {
+        isShipping = false
+        signalChange()
+    }
 
     /// Writes under a new name from now on: somebody else writes under the present one.
     package func mintIncarnation() throws { try log.mintIncarnation() }

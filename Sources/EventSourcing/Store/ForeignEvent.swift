@@ -43,6 +43,9 @@ package struct Received: Hashable, Sendable {
     /// Whether an event under this log's own name is new to it: somebody else writes under that
     /// name, or this log is an old copy that came back.
     package var isForked = false
+
+    /// Nothing came of them.
+    package init() {}
 }
 
 extension EventStore {

@@ -234,7 +234,10 @@ struct ViewSet: Sendable {
     var unstored: [String] { boxes.values.filter { !$0.isStored }.map(\.name).sorted() }
 
     /// The states of this moment.
-    var projections: [any Projection] { boxes.values.map(\.projection) }
+    var projections: [any Projection] {
+        // What was taken back must stay: the server may turn out to hold it.
+        boxes.values.map(\.projection) + (discarded == DiscardedEvents() ? [] : [discarded])
+    }
 
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 

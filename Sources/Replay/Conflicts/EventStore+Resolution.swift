@@ -6,17 +6,18 @@ import Foundation
 import LogFormat
 
 extension EventStore {
-    /// The conflict of a lane, if there is one.
+    /// The conflict of a lane, if there is one, with what the server holds instead as far as it is on
+    /// record.
     ///
-    /// - Parameter current: what the server's answer said that it holds instead.
     /// - Throws: `LogError`.
-    package func conflict(in lane: String, current: JSONValue?) throws -> Conflict? {
+    package func conflict(in lane: String) throws -> Conflict? {
         let entries = view(Outbox.self).entries().filter {
             EntityID($0.lane) == EntityID(lane)
         }
-        guard entries.first?.status == .conflict else { return nil }
+        guard let first = entries.first, first.status == .conflict else { return nil }
         let pending = try entries.compactMap { try event(at: $0.position) }
-        return Conflict(lane: lane, current: Self.event(current)?.draft, pending: pending)
+        let current = try first.conflictsWith.flatMap { try event(id: $0) }
+        return Conflict(lane: lane, current: current?.content, pending: pending)
     }
 
     /// The event that an answer names; nil if it is none.
@@ -29,19 +30,20 @@ extension EventStore {
     ///
     /// What it supersedes counts as never recorded from then on. Events that stand for others bear
     /// the id of the first of them as `causationid`, and the id of what the server holds as
-    /// `baseid`, each further one that of the one before it.
+    /// `baseid`, each further one that of the one before it. If what the server holds is not known,
+    /// the first keeps its `baseid`, so that the server says it. Their times lie behind what they
+    /// are based on.
     ///
     /// - Parameters:
     ///   - resolution: what was decided.
     ///   - conflict: on what. If the lane has other events by now, nothing is recorded: the server
     ///     has not said anything on those.
-    ///   - current: what the server holds, to be recorded with it, if it is known as a whole.
     /// - Returns: whether anything was decided.
     /// - Throws: `EventError` for a replacement that is refused; `LogError`. Nothing was recorded
     ///   then.
     @discardableResult
     package func resolve(
-        _ conflict: Conflict, _ resolution: Resolution, current: ForeignEvent?
+        _ conflict: Conflict, _ resolution: Resolution
     ) async throws -> Bool {
         let new: [EventDraft]
         switch resolution {
@@ -55,8 +57,9 @@ extension EventStore {
             }
         case .replace(let drafts): new = drafts
         }
-        if let current { _ = try await receive([current]) }
-        let (incarnation, ids) = (incarnation, new.map { _ in newID() })
+        // A clock that was far ahead wrote what the server holds: by ours it would win for long.
+        let now = self.now
+        let ids = new.map { _ in newID() }
         return try await write { transaction in
             let superseded = transaction.view(Outbox.self).entries()
                 .filter { EntityID($0.lane) == EntityID(conflict.lane) }
@@ -65,7 +68,7 @@ extension EventStore {
             else { return false }
             try transaction.append(
                 EventsDiscarded(
-                    by: incarnation,
+                    by: transaction.incarnation,
                     events: superseded.map { .init(position: $0.position, id: $0.id) },
                     reason: .superseded))
             var base = conflict.current?.id
@@ -73,8 +76,14 @@ extension EventStore {
                 var draft = draft
                 draft.id = ids[index]
                 draft.lane = draft.lane ?? conflict.lane
-                draft.extensions.removeAll { ["baseid", "causationid"].contains($0.name) }
-                if let base { draft.extensions.append(.init(name: "baseid", string: base.text)) }
+                draft.extensions.removeAll { $0.name == "causationid" }
+                if let base {
+                    draft.extensions.removeAll { $0.name == "baseid" }
+                    draft.extensions.append(.init(name: "baseid", string: base.text))
+                }
+                if let theirs = conflict.current?.time?.milliseconds, theirs >= now {
+                    draft.time = Timestamp(milliseconds: theirs + 1 + Int64(index))
+                }
                 let cause = conflict.pending[min(index, conflict.pending.count - 1)].id
                 draft.extensions.append(.init(name: "causationid", string: cause.text))
                 transaction.append(draft)

@@ -25,7 +25,7 @@ extension Outbox {
                 SyncSettled.Entry(
                     position: entry.position.rawValue, id: entry.id, outcome: answer.outcome,
                     retryCount: answer.retryCount, code: answer.code, detail: answer.detail,
-                    at: answer.at)
+                    at: answer.at, current: answer.current)
             }
         }
         return record.json().count <= Self.foldedBytesMax ? record : nil

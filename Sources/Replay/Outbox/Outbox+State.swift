@@ -117,6 +117,8 @@ extension OutboxEntry {
         writer.add(answer.outcome.rawValue)
         writer.add(count: answer.retryCount)
         writer.add(answer.at)
+        writer.add(answer.current != nil)
+        if let current = answer.current { writer.add(current) }
         for text in [answer.code, answer.detail] {
             writer.add(text != nil)
             if let text { writer.add(text) }
@@ -147,6 +149,7 @@ extension OutboxEntry.Answer {
         self.outcome = outcome
         retryCount = try reader.nonNegative()
         at = try reader.time()
+        if try reader.bool() { current = try reader.uuid() }
         code = try Self.text(SyncSettled.codeBytesMax, &reader)
         detail = try Self.text(SyncSettled.detailBytesMax, &reader)
         guard retryCount <= ReplayState.retriesMax else {

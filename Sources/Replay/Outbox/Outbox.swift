@@ -100,7 +100,7 @@ public struct Outbox: Projection {
             else { continue }
             queue[index].answer = OutboxEntry.Answer(
                 outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
-                code: entry.code, detail: entry.detail)
+                code: entry.code, detail: entry.detail, current: entry.current)
             if entry.isDecision { lastDecision = event.position }
         }
         dropTombstones()

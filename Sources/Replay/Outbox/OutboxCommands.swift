@@ -16,6 +16,8 @@ public struct DecisionError: Error, Hashable, CustomStringConvertible {
         case notHeld
         /// Other events of the lane make no sense without it.
         case hasDependents
+        /// The lane has other events by now; look again.
+        case changedMeanwhile
     }
 
     /// The kind.
@@ -39,6 +41,8 @@ public struct DecisionError: Error, Hashable, CustomStringConvertible {
         case .notHeld:
             "the event \(id.text) is neither parked nor in conflict nor behind one that is; it may "
                 + "be on its way to the server"
+        case .changedMeanwhile:
+            "the lane of the event \(id.text) has changed meanwhile; nothing was decided. Look again"
         case .hasDependents:
             "\(dependents.count) later events of its lane depend on the event \(id.text). Discard "
                 + "them with it"
@@ -61,12 +65,12 @@ public struct OutboxCommands: Sendable {
     ///
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`); `LogError`.
     public func retry(_ id: UUID) async throws {
-        let (incarnation, recordID) = (store.incarnation, store.newID())
+        let recordID = store.newID()
         try await store.write { transaction in
             guard let entry = transaction.view(Outbox.self).entries().first(where: { $0.id == id })
             else { throw DecisionError(.notInOutbox, id) }
             guard entry.status != .pending else { throw DecisionError(.notHeld, id) }
-            var record = SyncSettled(by: incarnation)
+            var record = SyncSettled(by: transaction.incarnation)
             record.entries = [
                 SyncSettled.Entry(
                     position: entry.position.rawValue, id: id, outcome: .retry, retryCount: 0)
@@ -89,7 +93,7 @@ public struct OutboxCommands: Sendable {
     @discardableResult
     public func discard(_ id: UUID, withDependents dependents: Bool = false) async throws -> [UUID]
     {
-        let (incarnation, recordID) = (store.incarnation, store.newID())
+        let recordID = store.newID()
         let catalogue = store.catalogue
         return try await store.write { transaction in
             let outbox = transaction.view(Outbox.self)
@@ -108,7 +112,7 @@ public struct OutboxCommands: Sendable {
             transaction.append(
                 try EventDraft(
                     EventsDiscarded(
-                        by: incarnation,
+                        by: transaction.incarnation,
                         events: targets.map { .init(position: $0.position, id: $0.id) },
                         reason: .discarded),
                     id: recordID))
@@ -134,18 +138,21 @@ public struct OutboxCommands: Sendable {
     ///
     /// - Parameters:
     ///   - id: the event that is in conflict.
-    ///   - resolution: what was decided. Without a connection what the server holds is not known
-    ///     here unless it has been read; `keepMine` may then meet another conflict.
-    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`); `EventError` for a replacement that is
-    ///   refused; `LogError`.
+    ///   - resolution: what was decided. If what the server holds has changed since, the next sync
+    ///     meets another conflict.
+    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`); `EventError` for a
+    ///   replacement that is refused; `LogError`.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
         guard let entry = store.view(Outbox.self).entries().first(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)
         }
-        guard let conflict = try await store.conflict(in: entry.lane, current: nil),
+        guard let conflict = try await store.conflict(in: entry.lane),
             conflict.pending.first?.id == id
         else { throw DecisionError(.notHeld, id) }
-        guard try await store.resolve(conflict, resolution, current: nil) else { return }
+        if case .undecided = resolution { return }
+        guard try await store.resolve(conflict, resolution) else {
+            throw DecisionError(.changedMeanwhile, id)
+        }
     }
 }
 

@@ -35,6 +35,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         var at: Timestamp
         var code: String?
         var detail: String?
+        var current: UUID?
     }
 
     /// The states of the documents that an unsettled action can have on record.
@@ -70,6 +71,9 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public var retryCount: Int { answer?.retryCount ?? 0 }
     /// When a charged attempt was made last.
     public var lastAttemptAt: Timestamp? { answer?.at }
+    /// The event that the server holds instead, for an action in conflict, if it said so. The log
+    /// has it, too.
+    public var conflictsWith: UUID? { answer?.current }
     /// The server's last words, or its code where it said nothing.
     public var errorMessage: String? { answer?.detail ?? answer?.code }
 }

@@ -42,11 +42,13 @@ public struct SyncSettled: EventPayload, Hashable {
 
         /// When the answer came. Nil: when the record was made.
         public var at: Timestamp?
+        /// The event that the server holds instead, for a conflict, if it said so.
+        public var current: UUID?
 
         /// Creates an entry.
         public init(
             position: UInt64, id: UUID, outcome: Outcome, retryCount: Int, code: String? = nil,
-            detail: String? = nil, at: Timestamp? = nil
+            detail: String? = nil, at: Timestamp? = nil, current: UUID? = nil
         ) {
             self.position = position
             self.id = id
@@ -55,6 +57,7 @@ public struct SyncSettled: EventPayload, Hashable {
             self.code = code
             self.detail = detail
             self.at = at
+            self.current = current
         }
     }
 
@@ -116,7 +119,8 @@ public struct SyncSettled: EventPayload, Hashable {
                 retryCount: min(max(0, count), ReplayState.retriesMax),
                 code: entry["code"]?.stringValue.map { Self.cut($0, Self.codeBytesMax) },
                 detail: entry["detail"]?.stringValue.map { Self.cut($0, Self.detailBytesMax) },
-                at: entry["at"]?.stringValue.flatMap(Timestamp.init))
+                at: entry["at"]?.stringValue.flatMap(Timestamp.init),
+                current: entry["current"]?.stringValue.flatMap(UUID.init(uuidString:)))
         }
     }
 
@@ -180,6 +184,7 @@ public struct SyncSettled: EventPayload, Hashable {
                     writer.add("detail", Self.cut(detail, Self.detailBytesMax))
                 }
                 if let at = entry.at { writer.add("at", at.description) }
+                if let current = entry.current { writer.add("current", current.text) }
                 return writer.finished()
             }
             writer.add("entries", raw: JSONObjectWriter.array(list))

@@ -54,8 +54,12 @@ struct LaneSet: Sendable {
 
     private struct Ready: Comparable {
         var turn: UInt64
+        /// Of two with one turn the older goes first.
+        var position: Position
         var lane: EntityID
-        static func < (lhs: Ready, rhs: Ready) -> Bool { lhs.turn < rhs.turn }
+        static func < (lhs: Ready, rhs: Ready) -> Bool {
+            (lhs.turn, lhs.position) < (rhs.turn, rhs.position)
+        }
     }
 
     private struct Waiting: Comparable {
@@ -91,7 +95,7 @@ struct LaneSet: Sendable {
         ready = Heap()
         for (item, isHeld) in items { add(item, isHeld: isHeld) }
         for (name, before) in old {
-            guard var lane = lanes[name] else { continue }
+            guard var lane = lanes[name] ?? (before.isUnderWay ? Lane() : nil) else { continue }
             lane.isUnderWay = before.isUnderWay
             lane.turnMin = before.turnMin
             if case .until = before.hold, lane.hold == .none,
@@ -124,12 +128,16 @@ struct LaneSet: Sendable {
     private mutating func update(_ name: EntityID, _ change: (inout Lane) -> Void) {
         var lane = lanes.removeValue(forKey: name) ?? Lane()
         change(&lane)
-        guard let first = lane.queue.first else { return }
+        guard let first = lane.queue.first else {
+            // What was decided meanwhile may have emptied a lane that is under way.
+            if lane.isUnderWay { lanes[name] = lane }
+            return
+        }
         if lane.hold == .none, !lane.isUnderWay {
             let turn = max(first.position.rawValue, lane.turnMin)
             if lane.turn != turn {
                 lane.turn = turn
-                ready.insert(Ready(turn: turn, lane: name))
+                ready.insert(Ready(turn: turn, position: first.position, lane: name))
             }
         } else {
             lane.turn = nil
@@ -139,8 +147,14 @@ struct LaneSet: Sendable {
 
     // MARK: Taking and giving back
 
-    /// Frees the lanes whose time has come. O(lanes freed · log lanes).
-    mutating func release(now: Int64) {
+    /// Frees the lanes whose time has come, and those that would wait longer than any may.
+    /// O(lanes freed · log lanes).
+    mutating func release(now: Int64, latest: Int64) {
+        while let last = waiting.max, last.time > latest {
+            let due = waiting.removeMax()
+            guard lanes[due.lane]?.hold == .until(due.time) else { continue }
+            update(due.lane) { $0.hold = .none }
+        }
         while let first = waiting.min, first.time <= now {
             let due = waiting.removeMin()
             guard lanes[due.lane]?.hold == .until(due.time) else { continue }
@@ -172,7 +186,8 @@ struct LaneSet: Sendable {
             }
             let turn = max(lane.queue[index + 1].position.rawValue, lane.turnMin)
             lanes[next.lane]?.turn = turn
-            ready.insert(Ready(turn: turn, lane: next.lane))
+            ready.insert(
+                Ready(turn: turn, position: lane.queue[index + 1].position, lane: next.lane))
         }
         for name in taken.keys {
             lanes[name]?.isUnderWay = true
@@ -209,6 +224,17 @@ struct LaneSet: Sendable {
         guard lanes[item.laneID]?.queue.first?.position == item.position else { return }
         lanes[item.laneID]?.queue.removeFirst()
         count -= 1
+    }
+
+    /// Whether an event is the next of its lane.
+    func isFirst(_ item: ReplayItem) -> Bool {
+        lanes[item.laneID]?.queue.first?.position == item.position
+    }
+
+    /// Lets a lane stand behind what is there now.
+    mutating func putBehind(_ item: ReplayItem) {
+        let turn = newest + 1
+        update(item.laneID) { $0.turnMin = turn }
     }
 
     // MARK: Holding

@@ -28,6 +28,7 @@ struct ReplayRun {
     private var timers = 0
     /// When reading is due by itself.
     private var readAt: Int64?
+    private var pausedFor: (pause: ReplayState.Pause, until: Int64)?
     /// Records of pages that brought nothing new wait until reading ends.
     private var cursor: String?
 
@@ -43,6 +44,8 @@ struct ReplayRun {
 
     private struct Exchange: Sendable {
         var number: Int
+        /// What the request carried.
+        var token: String?
         var answer: ReplayState.Answer
         var sent: Int64
         var received: Int64
@@ -71,32 +74,46 @@ struct ReplayRun {
 
     private var store: EventStore { replayer.store }
 
+    private var readIntervalMilliseconds: Int64 {
+        Int64((replayer.options.readInterval ?? .zero) / .milliseconds(1))
+    }
+
     private var isLive: Bool { if case .never = end { true } else { false } }
 
     // MARK: The loop
 
     mutating func run(_ triggers: AsyncStream<Replayer.Trigger>?) async throws -> SyncReport {
         let senders = await listen(to: triggers)
-        defer {
-            for task in senders + requests.values { task.cancel() }
-            mail.finish()
-        }
+        let result: Result<SyncReport, any Error>
+        do { result = .success(try await loop()) } catch { result = .failure(error) }
+        // Nothing goes on behind the back of the next run.
+        for task in senders + requests.values { task.cancel() }
+        for task in requests.values { await task.value }
+        mail.finish()
+        return try result.get()
+    }
+
+    private mutating func loop() async throws -> SyncReport {
         if replayer.options.reads { startReading() }
-        loop: while !Task.isCancelled {
+        while !Task.isCancelled {
             takeOutbox()
             let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
-            if let readAt, readAt <= now { startReading() }
+            if let readAt, readAt <= now || readAt > now + readIntervalMilliseconds {
+                startReading()
+            }
             let goesOn: Bool
             switch state.next(now: now) {
             case .send(let request, let number):
                 send(request, number)
                 goesOn = true
             case .getToken:
-                await takeToken(now) { credentials, _ in (try await credentials.token(), true) }
+                let credentials = replayer.credentials
+                await takeToken(now) { (try await credentials.token(), true) }
                 goesOn = true
             case .refreshToken:
-                await takeToken(now) { credentials, old in
+                let (credentials, old) = (replayer.credentials, token)
+                await takeToken(now) {
                     let new = try await credentials.refresh(old)
                     return (new, new != nil && new != old)
                 }
@@ -119,7 +136,11 @@ struct ReplayRun {
         report.pending = state.count
         report.held = state.heldCount
         report.underWay = []
-        try await store.flush()
+        do {
+            try await store.flush()
+        } catch let error as LogError where error.code == .diskFull {
+            report.message = "the disk is full; what waits is written when there is room"
+        }
         return report
     }
 
@@ -162,9 +183,9 @@ struct ReplayRun {
     private mutating func startReading() {
         report.isBehind = true
         state.read(after: cursor ?? store.view(Outbox.self).cursor)
-        readAt = replayer.options.readInterval.map {
-            store.deviceNow + Int64($0 / .milliseconds(1))
-        }
+        readAt =
+            replayer.options.readInterval == nil
+            ? nil : store.deviceNow + readIntervalMilliseconds
     }
 
     // MARK: Waiting
@@ -187,13 +208,22 @@ struct ReplayRun {
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
         switch pause {
         case .offline, .notAllowed:
-            report.message =
-                pause == .offline ? "there is no network" : "syncing is not allowed now"
+            report.message = pause.words
             return isLive ? try await wait(until: nil, now) : false
         case .unauthorized, .endpoint:
-            let time = now + Self.pauseMilliseconds
-            guard try await mayWait(until: time, now) else { return false }
-            if store.deviceNow >= time { state.resume() }
+            report.message = pause.words
+            // Commits do not begin the minute anew.
+            if pausedFor?.pause != pause || (pausedFor?.until ?? 0) > now + Self.pauseMilliseconds {
+                pausedFor = (pause, now + Self.pauseMilliseconds)
+            }
+            let time = pausedFor?.until ?? now
+            if time > now {
+                guard try await mayWait(until: time, now) else { return false }
+            }
+            if store.deviceNow >= time {
+                pausedFor = nil
+                state.resume()
+            }
             return true
         }
     }
@@ -250,10 +280,10 @@ struct ReplayRun {
 
     private mutating func takeToken(
         _ now: Int64,
-        _ get: (any Credentials, AccessToken?) async throws -> (AccessToken?, isUsable: Bool)
+        _ get: @escaping @Sendable () async throws -> (AccessToken?, isUsable: Bool)
     ) async {
         do {
-            let (new, isUsable) = try await get(replayer.credentials, token)
+            let (new, isUsable) = try await Self.inTime(replayer, end, get)
             guard isUsable else {
                 state.tokenRefused()
                 report.message = "the server refuses the token, and there is no other"
@@ -309,29 +339,39 @@ struct ReplayRun {
         let answer: ReplayState.Answer
         do {
             answer = .reply(try await send(call, token, replayer, end))
+        } catch let error as TransportError where error.code == .foreignPage {
+            // The place on record is another server's: R2.
+            answer = .reply(TransportReply(status: 400))
         } catch {
             answer = .failure("no answer: \(words(error))")
         }
-        return Exchange(number: number, answer: answer, sent: sent, received: store.deviceNow)
+        return Exchange(
+            number: number, token: token, answer: answer, sent: sent, received: store.deviceNow)
     }
 
     /// Sends a request; where the run ends at a time, no longer than until then.
     private static func send(
         _ call: TransportRequest, _ token: String?, _ replayer: Replayer, _ end: Replayer.End
     ) async throws -> TransportReply {
-        guard case .at(let time) = end else {
-            return try await replayer.transport.send(call, token: token)
-        }
+        try await inTime(replayer, end) { try await replayer.transport.send(call, token: token) }
+    }
+
+    /// Does something; where the run ends at a time, no longer than until then.
+    private static func inTime<Value: Sendable>(
+        _ replayer: Replayer, _ end: Replayer.End,
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard case .at(let time) = end else { return try await body() }
         let rest = max(0, time.milliseconds - replayer.store.deviceNow)
-        return try await withThrowingTaskGroup(of: TransportReply.self) { group in
-            group.addTask { try await replayer.transport.send(call, token: token) }
+        return try await withThrowingTaskGroup(of: Value.self) { group in
+            group.addTask { try await body() }
             group.addTask {
                 try await replayer.sleep(.milliseconds(rest))
                 throw URLError(.timedOut)
             }
             defer { group.cancelAll() }
-            guard let reply = try await group.next() else { throw URLError(.unknown) }
-            return reply
+            guard let value = try await group.next() else { throw URLError(.unknown) }
+            return value
         }
     }
 
@@ -359,7 +399,7 @@ struct ReplayRun {
                 clock = offset
             }
         }
-        try await record(outcome, clock: clock)
+        try await record(outcome, clock: clock, token: exchange.token)
         for (item, current) in outcome.conflicts { try await resolve(item, current) }
         if let page = outcome.page { try await record(page) }
         report.pending = state.count
@@ -369,9 +409,10 @@ struct ReplayRun {
     // MARK: Records
 
     private mutating func record(
-        _ outcome: ReplayState.Outcome, clock: Int64? = nil
+        _ outcome: ReplayState.Outcome, clock: Int64? = nil, token: String? = nil
     ) async throws {
-        let settled = settled(outcome, clock: clock)
+        var settled = settled(outcome, clock: clock)
+        settled.entries = settled.entries.map { Self.entry($0, without: token) }
         if !settled.isEmpty { try await store.record(settled) }
         if outcome.forked.contains(store.incarnation) { try await takeNewName() }
     }
@@ -391,7 +432,7 @@ struct ReplayRun {
         settled.entries = outcome.entries.filter { entry in
             entry.outcome != .conflict
                 || outbox.entry(at: Position(entry.position))?.status != .conflict
-        }.map(withoutToken)
+        }
         settled.clockOffset = clock
         report.applied += applied.count
         report.duplicate += duplicate.count
@@ -401,8 +442,10 @@ struct ReplayRun {
     }
 
     /// A server that says a token in its words must not get it into the log.
-    private func withoutToken(_ entry: SyncSettled.Entry) -> SyncSettled.Entry {
-        guard let token = token?.value, !token.isEmpty else { return entry }
+    private static func entry(
+        _ entry: SyncSettled.Entry, without token: String?
+    ) -> SyncSettled.Entry {
+        guard let token, !token.isEmpty else { return entry }
         var entry = entry
         entry.code = entry.code?.replacing(token, with: "…")
         entry.detail = entry.detail?.replacing(token, with: "…")
@@ -418,14 +461,16 @@ struct ReplayRun {
 
     /// Asks the resolver, if there is one, and records what it says.
     private mutating func resolve(_ item: ReplayItem, _ current: JSONValue?) async throws {
+        // Whoever decides, now or later, needs to see what the server holds.
+        if let event = EventStore.event(current) {
+            _ = try await receive([event], recordingIfNew: [])
+        }
         guard let resolver = replayer.options.resolver,
-            let conflict = try await store.conflict(in: item.lane, current: current)
+            let conflict = try await store.conflict(in: item.lane)
         else { return }
         do {
             let resolution = try await resolver.resolve(conflict)
-            let isDecided = try await store.resolve(
-                conflict, resolution, current: EventStore.event(current))
-            if isDecided { report.resolved += 1 }
+            if try await store.resolve(conflict, resolution) { report.resolved += 1 }
         } catch let error as LogError {
             throw error
         } catch {
@@ -442,10 +487,11 @@ struct ReplayRun {
             return
         }
         report.unusable += content.unusable
-        let known = cursor ?? store.view(Outbox.self).cursor
-        let next = page.next.flatMap { $0.utf8.count <= SyncPulled.cursorBytesMax ? $0 : nil }
+        let next = page.next.flatMap { next in
+            !next.isEmpty && next.utf8.count <= SyncPulled.cursorBytesMax ? next : nil
+        }
         // A page that leads to itself would never end.
-        let isLast = content.isEmpty || next == nil || next == known
+        let isLast = content.isEmpty || next == nil || next == page.after
         if !content.isEmpty, let next { cursor = next }
         let parts = content.commits
         for (index, part) in parts.enumerated() {
@@ -457,7 +503,7 @@ struct ReplayRun {
                         SyncPulled(by: store.incarnation, next: cursor), id: store.newID())
                 ]
             }
-            let received = try await store.receive(Array(part), recordingIfNew: drafts)
+            let received = try await receive(part, recordingIfNew: drafts)
             if !drafts.isEmpty, !received.new.isEmpty { cursor = nil }
             try await settle(received.known)
             report.received += received.new.count
@@ -470,6 +516,29 @@ struct ReplayRun {
         try await recordCursor()
     }
 
+    /// Records events together, or one by one where one of them cannot be recorded.
+    private mutating func receive(
+        _ events: ArraySlice<ForeignEvent>, recordingIfNew drafts: [EventDraft]
+    ) async throws -> Received {
+        do {
+            return try await store.receive(Array(events), recordingIfNew: drafts)
+        } catch is EventError where events.count == 1 {
+            report.unusable += 1
+            return Received()
+        } catch is EventError {
+            var received = Received()
+            for (index, event) in events.enumerated() {
+                let part = try await receive(
+                    [event], recordingIfNew: index == events.count - 1 ? drafts : [])
+                received.new += part.new
+                received.known += part.known
+                received.clashing += part.clashing
+                received.isForked = received.isForked || part.isForked
+            }
+            return received
+        }
+    }
+
     /// R5: what the server hands out, it has: it need not be sent, whatever has been said of it.
     private mutating func settle(_ known: [Position]) async throws {
         let outbox = store.view(Outbox.self)
@@ -479,6 +548,7 @@ struct ReplayRun {
         settled.duplicate = outbox.ranges(of: waiting)
         try await store.record(settled)
         report.duplicate += waiting.count
+        guard replayer.options.ships else { return }
         state.decided(store.view(Outbox.self).entries())
         seen = store.view(Outbox.self).through
     }
@@ -489,5 +559,17 @@ struct ReplayRun {
         self.cursor = nil
         guard cursor != store.view(Outbox.self).cursor else { return }
         try await store.record(SyncPulled(by: store.incarnation, next: cursor))
+    }
+}
+
+extension ReplayState.Pause {
+    /// What keeps the run from going on.
+    fileprivate var words: String {
+        switch self {
+        case .unauthorized: "the server refuses the token, and there is no other"
+        case .endpoint(let status): "the server answers \(status): is the endpoint right?"
+        case .offline: "there is no network"
+        case .notAllowed: "syncing is not allowed now"
+        }
     }
 }

@@ -100,6 +100,8 @@ public struct ReplayState: Sendable {
     public struct Page: Hashable, Sendable {
         /// A JSON array.
         public var body: [UInt8]
+        /// The cursor that it was read behind.
+        public var after: String?
         /// The cursor of the next one.
         public var next: String?
     }
@@ -122,7 +124,10 @@ public struct ReplayState: Sendable {
     private var suspect: (item: ReplayItem, status: Int)?
     private var batchEventsMax = Self.batchEvents
     private var failures = 0
-    private var notBefore: Int64 = 0
+    /// The end of the pipeline's own backoff …
+    private var backoffEnd = Int64.min
+    /// … and of what the server has asked for.
+    private var askedToWaitUntil = Int64.min
     private var pause: Pause?
     private var conditions = Conditions()
     /// Somebody has asked for all of it: what is not allowed otherwise is, until nothing is left.
@@ -158,6 +163,8 @@ public struct ReplayState: Sendable {
     static let backoffMax: Int64 = 60_000
     /// The longest time a server may make the pipeline wait.
     static let retryAfterMax: Int64 = 3_600_000
+    /// After a renewal that failed, the next try while the old token still serves.
+    static let renewalRetryMilliseconds: Int64 = 10_000
     /// How long before its end a token is renewed at the latest.
     static let renewalMilliseconds: Int64 = 60_000
 
@@ -183,7 +190,7 @@ public struct ReplayState: Sendable {
 
     /// Somebody has decided on events that were held: takes over the whole outbox. O(outbox).
     public mutating func decided(_ entries: some Sequence<OutboxEntry>) {
-        lanes.replace(by: entries.map { (ReplayItem($0), $0.status != .pending) })
+        lanes.replace(by: entries.map { (ReplayItem($0), isHeld($0)) })
     }
 
     private func isHeld(_ entry: OutboxEntry) -> Bool {
@@ -228,7 +235,7 @@ public struct ReplayState: Sendable {
     /// is tried at once.
     public mutating func set(_ conditions: Conditions) {
         if conditions.isReachable, !self.conditions.isReachable {
-            notBefore = 0
+            backoffEnd = .min
             failures = 0
         }
         self.conditions = conditions
@@ -244,7 +251,7 @@ public struct ReplayState: Sendable {
     /// Somebody has looked into the reason of a pause, or wants no more waiting.
     public mutating func resume() {
         pause = nil
-        notBefore = 0
+        backoffEnd = .min
         if token == .refused { token = .unknown }
     }
 
@@ -274,7 +281,13 @@ public struct ReplayState: Sendable {
     public mutating func tokenFailed(
         _ reason: String, now: Int64, random: Double
     ) -> Outcome {
-        backOff(now, random, reason)
+        let serverNow = now + clockOffset
+        if token == .usable, let end = tokenExpiresAt, end > serverNow {
+            // The present one still serves.
+            tokenRenewAt = serverNow + min(Self.renewalRetryMilliseconds, end - serverNow)
+            return Outcome(message: reason)
+        }
+        return backOff(now, random, reason)
     }
 
     /// The server's clock is known better.
@@ -297,19 +310,25 @@ public struct ReplayState: Sendable {
     /// Decides what to do at a time. After `send`, `take` must follow; meanwhile other requests may
     /// be sent.
     public mutating func next(now: Int64) -> Action {
-        lanes.release(now: now)
+        // No wait is longer than this: what ends later was set by a clock that has stepped back.
+        lanes.release(now: now, latest: now + Self.retryAfterMax)
+        backoffEnd = min(backoffEnd, now + Self.backoffMax)
+        askedToWaitUntil = min(askedToWaitUntil, now + Self.retryAfterMax)
         let mayRead = conditions.mayRead || isDemanded  // C3
         let hasWork = lanes.isReady || !parts.isEmpty || (reading != nil && mayRead)
         guard hasWork else {
-            if isBusy { return busy() }
+            if isBusy { return busy(now) }
             if lanes.nextDue == nil { isDemanded = false }
-            return lanes.nextDue.map { .wait(until: max($0, notBefore)) } ?? .idle
+            return lanes.nextDue.map { .wait(until: max($0, notBefore(now))) } ?? .idle
         }
-        if let pause { return isBusy ? busy() : .paused(pause) }
-        guard conditions.isReachable else { return isBusy ? busy() : .paused(.offline) }  // C1
+        if let pause { return isBusy ? busy(now) : .paused(pause) }
+        guard conditions.isReachable else { return isBusy ? busy(now) : .paused(.offline) }  // C1
         guard conditions.isAllowed || isDemanded else {
-            return isBusy ? busy() : .paused(.notAllowed)
+            return isBusy ? busy(now) : .paused(.notAllowed)
         }  // C2
+        guard notBefore(now) <= now else {
+            return isBusy ? busy(now) : .wait(until: notBefore(now))
+        }
         switch token {
         case .unknown: return .getToken
         case .refused: return .refreshToken  // T2
@@ -319,22 +338,25 @@ public struct ReplayState: Sendable {
                 return .refreshToken
             }
         }
-        guard underWay.count < requestsMax else { return busy() }
-        guard notBefore <= now else { return isBusy ? busy() : .wait(until: notBefore) }
+        guard underWay.count < requestsMax else { return busy(now) }
         // While the event that is to blame is looked for, requests go one after the other.
-        guard parts.isEmpty || !isBusy else { return busy() }
+        guard parts.isEmpty || !isBusy else { return busy(now) }
         guard let items = nextPart() ?? nextBatch() else {
             // What is read may be what was just sent: one after the other.
-            guard let reading, mayRead, !isBusy else { return isBusy ? busy() : next(now: now) }
+            guard let reading, mayRead, !isBusy else { return isBusy ? busy(now) : next(now: now) }
             return send(.read(after: reading.cursor))
         }
         return send(.append(items))
     }
 
+    /// When a request may be sent again.
+    private func notBefore(_ now: Int64) -> Int64 { max(backoffEnd, askedToWaitUntil) }
+
     /// More requests may be sent before an answer comes, once a wait is over.
-    private func busy() -> Action {
+    private func busy(_ now: Int64) -> Action {
         guard underWay.count < requestsMax, parts.isEmpty else { return .busy(until: nil) }
-        return .busy(until: [notBefore, lanes.nextDue].compactMap(\.self).max())
+        let time = max(notBefore(now), lanes.isReady ? .min : lanes.nextDue ?? .min)
+        return .busy(until: time > now ? time : nil)
     }
 
     private mutating func send(_ request: Request) -> Action {
@@ -392,10 +414,10 @@ public struct ReplayState: Sendable {
                 return backOff(now, random, "the answer is not a verdict reply")
             }
             return take(verdicts, items, now, random)
-        case (200, .read):  // R1
+        case (200, .read(let cursor)):  // R1
             failures = 0
             isTokenNew = false
-            return Outcome(page: Page(body: reply.body, next: reply.next))
+            return Outcome(page: Page(body: reply.body, after: cursor, next: reply.next))
         case (401, _):  // W1
             // The answer to a request with an older token says nothing of this one.
             guard number > tokenSince else { return Outcome() }
@@ -413,7 +435,9 @@ public struct ReplayState: Sendable {
             return Outcome()
         case (400, .append(let items)), (422, .append(let items)):  // W3
             return bisect(items, reply.status)
-        case (400, .read(let cursor)) where cursor != nil && reading?.isRestarted == false:  // R2
+        case (400..<500, .read(let cursor))  // R2
+        where [400, 404, 410, 422].contains(reply.status) && cursor != nil
+            && reading?.isRestarted == false:
             reading = Reading(cursor: nil, isRestarted: true)
             return Outcome(message: "the server does not know the place to read on; from the start")
         case (429, _), (503, _):  // W5
@@ -421,7 +445,9 @@ public struct ReplayState: Sendable {
                 return backOff(now, random, "the server answers \(reply.status)")
             }
             let delay = Self.delay(seconds)
-            notBefore = max(notBefore, now + delay)
+            askedToWaitUntil = max(askedToWaitUntil, now + delay)
+            // A server that asks for no wait at all would be asked without end.
+            _ = backOff(now, random, "")
             return Outcome(message: "the server asks to wait \(delay / 1_000) s")
         case (300..<500, .read):  // R3
             reading = nil
@@ -440,7 +466,7 @@ public struct ReplayState: Sendable {
     ) -> Outcome {
         // What was still to be tried of a refused batch is found again through its lanes.
         parts = []
-        notBefore = max(notBefore, now + Self.backoff(failures, random))
+        backoffEnd = max(backoffEnd, now + Self.backoff(failures, random))
         failures += 1
         return Outcome(message: reason)
     }
@@ -471,6 +497,9 @@ public struct ReplayState: Sendable {
             // Two different lanes refused in a row: it is not the events.
             self.suspect = nil
             lanes.free(suspect.item)
+            // If it is the events after all, others go first the next time, and show it.
+            lanes.putBehind(suspect.item)
+            lanes.putBehind(item)
             parts = []
             pause = .endpoint(status: status)
             return Outcome(
@@ -498,6 +527,8 @@ public struct ReplayState: Sendable {
     }
 
     private mutating func park(_ item: ReplayItem, _ code: String, _ detail: String) -> Outcome {
+        // Somebody may have decided on it meanwhile.
+        guard lanes.isFirst(item) else { return Outcome() }
         lanes.hold(item)
         return Outcome(
             entries: [
@@ -537,14 +568,17 @@ public struct ReplayState: Sendable {
                     ).entries
             case .conflict:  // V3
                 stopped.insert(item.laneID)
+                guard lanes.isFirst(item) else { continue }
                 lanes.hold(item)
                 outcome.conflicts.append((item, verdict.current))
                 outcome.entries.append(
                     SyncSettled.Entry(
                         position: item.position.rawValue, id: item.id, outcome: .conflict,
-                        retryCount: item.retryCount, code: verdict.code, detail: verdict.detail))
+                        retryCount: item.retryCount, code: verdict.code, detail: verdict.detail,
+                        current: verdict.currentID))
             case .retry:  // V4
                 stopped.insert(item.laneID)
+                guard lanes.isFirst(item) else { continue }
                 outcome.entries.append(charge(item, verdict, now, random))
             case .unprocessed:  // V5
                 stopped.insert(item.laneID)

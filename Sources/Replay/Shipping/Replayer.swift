@@ -106,6 +106,7 @@ public struct Replayer: Sendable {
         guard await store.beginShipping() else {
             var report = SyncReport()
             report.pending = store.view(Outbox.self).count
+            report.isElsewhere = true
             report.message = "another run exchanges this store's events"
             return report
         }

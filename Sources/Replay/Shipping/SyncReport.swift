@@ -29,6 +29,8 @@ public struct SyncReport: Hashable, Sendable {
     public var underWay: Set<UUID> = []
     /// Whether another log was found to write under this one's name, so that it took a new one.
     public var tookNewName = false
+    /// Whether nothing was done because another run exchanges this store's events.
+    public var isElsewhere = false
     /// Why the run stopped with something left to do that nobody holds.
     public var message: String?
 

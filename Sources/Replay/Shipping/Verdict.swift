@@ -48,6 +48,12 @@ public struct Verdict: Hashable, Sendable {
         self.retryAfterSeconds = retryAfterSeconds
     }
 
+    /// The id of what the server holds instead, if it is an event.
+    var currentID: UUID? {
+        guard case .object(let members)? = current else { return nil }
+        return members["id"]?.stringValue.flatMap(UUID.init(uuidString:))
+    }
+
     /// Reads the verdicts of a reply.
     ///
     /// - Returns: nil if the body is not a verdict reply.

@@ -102,20 +102,25 @@ final class Exchanges: NSObject, URLSessionDataDelegate {
                     status: response.statusCode, body: exchange.body,
                     date: response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.parse),
                     retryAfterSeconds: response.value(forHTTPHeaderField: "Retry-After")
-                        .flatMap(HTTPDate.retryAfterSeconds),
+                        .flatMap {
+                            HTTPDate.retryAfterSeconds(
+                                $0, now: response.value(forHTTPHeaderField: "Date"))
+                        },
                     next: response.value(forHTTPHeaderField: "Link").flatMap(LinkHeader.next)
-                        .map { Self.cursor($0, from: response.url) }))
+                        .flatMap { Self.cursor($0, from: response.url) }))
         } else {
             exchange.continuation.resume(throwing: URLError(.badServerResponse))
         }
     }
 
-    /// A link is relative to the page that has it; a cursor must mean the same by itself.
-    private static func cursor(_ link: String, from page: URL?) -> String {
+    /// A link is relative to the page that has it; a cursor must mean the same by itself. A link to
+    /// another server would never be followed, and is none.
+    private static func cursor(_ link: String, from page: URL?) -> String? {
         let isRooted = link.hasPrefix("/") && !link.hasPrefix("//")
-        guard !isRooted, let page, let target = try? HTTPOrigin.page(link, from: page),
+        guard !isRooted, let page else { return link }
+        guard let target = try? HTTPOrigin.page(link, from: page),
             let parts = URLComponents(url: target, resolvingAgainstBaseURL: true)
-        else { return link }
+        else { return nil }
         let path = parts.percentEncodedPath
         return (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
     }

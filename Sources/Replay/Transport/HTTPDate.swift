@@ -21,10 +21,11 @@ package enum HTTPDate {
         return millisecondsOfRFC3339(stamp)
     }
 
-    /// `Retry-After`: seconds, or a date.
-    package static func retryAfterSeconds(_ text: String) -> Double? {
+    /// `Retry-After`: seconds, or a date, which counts from the server's own `Date`.
+    package static func retryAfterSeconds(_ text: String, now: String?) -> Double? {
         if let seconds = Double(text), seconds.isFinite, seconds >= 0 { return seconds }
         guard let date = parse(text) else { return nil }
-        return max(0, Double(date) / 1_000 - Date().timeIntervalSince1970)
+        guard let now = now.flatMap(parse) else { return nil }
+        return max(0, Double(date - now) / 1_000)
     }
 }

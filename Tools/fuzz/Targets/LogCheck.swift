@@ -150,6 +150,10 @@ struct LogCheck {
             try log.close()
         } catch let error as BrokenProperty {
             throw error
+        } catch let error as LogError where mode & 6 == 4 && error.code == .corrupt {
+            // A checkpoint that was forged, checksums and all, says that frames are where none are.
+            // Opening does not read what it covers; whoever looks there is told.
+            return
         } catch { throw BrokenProperty(description: "an opened log takes no line: \(error)") }
         let after = read(files)
         try expect(after.failure == nil, "a closed log does not read: \(after.failure ?? "")")
