@@ -456,7 +456,7 @@ struct ReplayRun {
     private mutating func takeNewName() async throws {
         try await store.mintIncarnation()
         report.tookNewName = true
-        replayer.logger.notice("another log writes under this one's name; it takes a new one")
+        replayer.logger.debug("another log writes under this one's name; it takes a new one")
     }
 
     /// Asks the resolver, if there is one, and records what it says.

@@ -73,8 +73,11 @@ struct HistoryModel {
             } else if let known = inFlight.first(where: { $0.id == event.id }) {
                 found.append(known.id)
                 events[event.position] = known
-            } else if !event.isOwn, foreign.contains(event.id) {
-                // What the server holds instead of one of ours came with its answer.
+            } else if !event.isOwn,
+                foreign.contains(event.id) || abandoned[event.id] != nil
+            {
+                // What the server holds instead of one of ours came with its answer: another
+                // device's, or one of a life that was given up.
                 continue
             } else if event.type != SyncSettled.type {
                 throw HistoryFailure("I3: \(event.position) was never recorded: \(event.type)")
