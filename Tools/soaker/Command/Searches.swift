@@ -119,7 +119,7 @@ struct Store: AsyncParsableCommand {
 /// Client, network and server together.
 struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Devices, a network that fails, and the server's own storage.")
+        abstract: "A device, a network that fails, and the server's own storage.")
     @OptionGroup var options: SoakOptions
 
     func run() async throws {
