@@ -220,7 +220,9 @@ public struct ReplayState: Sendable {
 
     /// A page is in the log: reading goes on behind it, unless it was the last.
     ///
-    /// - Parameter isLast: whether it was empty, or leads nowhere.
+    /// - Parameters:
+    ///   - page: what was recorded.
+    ///   - isLast: whether it was empty, or leads nowhere.
     public mutating func pageRecorded(_ page: Page, isLast: Bool) {
         reading =
             isLast ? nil : Reading(cursor: page.next, isRestarted: reading?.isRestarted ?? false)
