@@ -150,16 +150,14 @@ struct LaneSet: Sendable {
     /// Frees the lanes whose time has come, and those that would wait longer than any may.
     /// O(lanes freed · log lanes).
     mutating func release(now: Int64, latest: Int64) {
-        while let last = waiting.max, last.time > latest {
-            let due = waiting.removeMax()
-            guard lanes[due.lane]?.hold == .until(due.time) else { continue }
-            update(due.lane) { $0.hold = .none }
-        }
-        while let first = waiting.min, first.time <= now {
-            let due = waiting.removeMin()
-            guard lanes[due.lane]?.hold == .until(due.time) else { continue }
-            update(due.lane) { $0.hold = .none }
-        }
+        while let last = waiting.max, last.time > latest { release(waiting.removeMax()) }
+        while let first = waiting.min, first.time <= now { release(waiting.removeMin()) }
+    }
+
+    /// Frees a lane, unless something else holds it by now.
+    private mutating func release(_ due: Waiting) {
+        guard lanes[due.lane]?.hold == .until(due.time) else { return }
+        update(due.lane) { $0.hold = .none }
     }
 
     /// Takes the oldest events of all lanes that can send; their lanes send nothing else until they
@@ -221,7 +219,7 @@ struct LaneSet: Sendable {
 
     /// The first event of a lane leaves.
     mutating func settle(_ item: ReplayItem) {
-        guard lanes[item.laneID]?.queue.first?.position == item.position else { return }
+        guard isFirst(item) else { return }
         lanes[item.laneID]?.queue.removeFirst()
         count -= 1
     }

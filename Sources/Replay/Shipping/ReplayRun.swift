@@ -165,18 +165,13 @@ struct ReplayRun {
     private mutating func takeOutbox() {
         guard replayer.options.ships else { return }
         let outbox = store.view(Outbox.self)
-        if outbox.lastDecision > decided {
-            // The first look takes everything in anyway.
-            if seen > .zero { state.decided(outbox.entries()) } else { takeNew(outbox) }
-            decided = outbox.lastDecision
-            seen = outbox.through
+        // The first look takes everything in anyway.
+        if outbox.lastDecision > decided, seen > .zero {
+            state.decided(outbox.entries())
         } else {
-            takeNew(outbox)
+            for entry in outbox.entries(from: seen.next) { state.add(entry) }
         }
-    }
-
-    private mutating func takeNew(_ outbox: Outbox) {
-        for entry in outbox.entries(from: seen.next) { state.add(entry) }
+        decided = outbox.lastDecision
         seen = outbox.through
     }
 
@@ -206,12 +201,11 @@ struct ReplayRun {
     /// now and then whether the server's mind has changed. Without network, or where it must not be
     /// used, no timer runs.
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
+        report.message = pause.words
         switch pause {
         case .offline, .notAllowed:
-            report.message = pause.words
             return isLive ? try await wait(until: nil, now) : false
         case .unauthorized, .endpoint:
-            report.message = pause.words
             // Commits do not begin the minute anew.
             if pausedFor?.pause != pause || (pausedFor?.until ?? 0) > now + Self.pauseMilliseconds {
                 pausedFor = (pause, now + Self.pauseMilliseconds)
@@ -286,7 +280,6 @@ struct ReplayRun {
             let (new, isUsable) = try await Self.inTime(replayer, end, get)
             guard isUsable else {
                 state.tokenRefused()
-                report.message = "the server refuses the token, and there is no other"
                 return
             }
             token = new
@@ -559,17 +552,5 @@ struct ReplayRun {
         self.cursor = nil
         guard cursor != store.view(Outbox.self).cursor else { return }
         try await store.record(SyncPulled(by: store.incarnation, next: cursor))
-    }
-}
-
-extension ReplayState.Pause {
-    /// What keeps the run from going on.
-    fileprivate var words: String {
-        switch self {
-        case .unauthorized: "the server refuses the token, and there is no other"
-        case .endpoint(let status): "the server answers \(status): is the endpoint right?"
-        case .offline: "there is no network"
-        case .notAllowed: "syncing is not allowed now"
-        }
     }
 }

@@ -50,6 +50,16 @@ public struct ReplayState: Sendable {
         case offline
         /// The conditions do not allow it: syncing is off, or this network is not to be used.
         case notAllowed
+
+        /// What keeps the pipeline from going on.
+        var words: String {
+            switch self {
+            case .unauthorized: "the server refuses the token, and there is no other"
+            case .endpoint(let status): "the server answers \(status): is the endpoint right?"
+            case .offline: "there is no network"
+            case .notAllowed: "syncing is not allowed now"
+            }
+        }
     }
 
     /// What the world allows.
@@ -321,15 +331,15 @@ public struct ReplayState: Sendable {
         guard hasWork else {
             if isBusy { return busy(now) }
             if lanes.nextDue == nil { isDemanded = false }
-            return lanes.nextDue.map { .wait(until: max($0, notBefore(now))) } ?? .idle
+            return lanes.nextDue.map { .wait(until: max($0, notBefore)) } ?? .idle
         }
         if let pause { return isBusy ? busy(now) : .paused(pause) }
         guard conditions.isReachable else { return isBusy ? busy(now) : .paused(.offline) }  // C1
         guard conditions.isAllowed || isDemanded else {
             return isBusy ? busy(now) : .paused(.notAllowed)
         }  // C2
-        guard notBefore(now) <= now else {
-            return isBusy ? busy(now) : .wait(until: notBefore(now))
+        guard notBefore <= now else {
+            return isBusy ? busy(now) : .wait(until: notBefore)
         }
         switch token {
         case .unknown: return .getToken
@@ -352,12 +362,12 @@ public struct ReplayState: Sendable {
     }
 
     /// When a request may be sent again.
-    private func notBefore(_ now: Int64) -> Int64 { max(backoffEnd, askedToWaitUntil) }
+    private var notBefore: Int64 { max(backoffEnd, askedToWaitUntil) }
 
     /// More requests may be sent before an answer comes, once a wait is over.
     private func busy(_ now: Int64) -> Action {
         guard underWay.count < requestsMax, parts.isEmpty else { return .busy(until: nil) }
-        let time = max(notBefore(now), lanes.isReady ? .min : lanes.nextDue ?? .min)
+        let time = max(notBefore, lanes.isReady ? .min : lanes.nextDue ?? .min)
         return .busy(until: time > now ? time : nil)
     }
 
@@ -428,9 +438,8 @@ public struct ReplayState: Sendable {
                 return Outcome()
             }
             isTokenNew = false
-            token = .unknown
-            pause = .unauthorized
-            return Outcome(message: "the server refuses the token (401)")
+            tokenRefused()
+            return Outcome(message: pause?.words)
         case (413, .append(let items)):  // W2
             guard items.count > 1 else { return park(items[0], "http_413", "too large") }
             batchEventsMax = max(1, items.count / 2)
@@ -456,7 +465,7 @@ public struct ReplayState: Sendable {
             return Outcome(message: "the server's events cannot be read (\(reply.status))")
         case (300..<500, .append):  // W4
             pause = .endpoint(status: reply.status)
-            return Outcome(message: "the server answers \(reply.status): is the endpoint right?")
+            return Outcome(message: pause?.words)
         default:  // W6
             return backOff(now, random, "the server answers \(reply.status)")
         }
@@ -504,8 +513,7 @@ public struct ReplayState: Sendable {
             lanes.putBehind(item)
             parts = []
             pause = .endpoint(status: status)
-            return Outcome(
-                message: "the server refuses every event (\(status)): is the endpoint right?")
+            return Outcome(message: pause?.words)
         }
         lanes.hold(item)
         suspect = (item, status)
