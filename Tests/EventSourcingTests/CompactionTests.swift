@@ -311,24 +311,35 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             let store = try await open(files)
             for _ in 0..<3 { _ = try await fill(store) }
             let started = AsyncStream.makeStream(of: Void.self)
+            let isStopped = DispatchSemaphore(value: 0)
             files.failing { operation, path in
                 if operation == "write", path == "/log/compaction.new" {
                     started.continuation.yield()
-                    Thread.sleep(forTimeInterval: 0.05)
+                    isStopped.wait()
+                    isStopped.signal()
                 }
                 return nil
             }
             let work = Task { try await store.compact() }
             for await _ in started.stream { break }
             switch way {
-            case "cancel": work.cancel()
-            case "close": try await store.close()
+            case "cancel":
+                work.cancel()
+                isStopped.signal()
             default:
-                try await store.suspend()
+                let end = Task {
+                    if way == "close" { try await store.close() } else { try await store.suspend() }
+                }
+                // Once it refuses to record, it has told the compaction to stop.
+                while (try? await store.flush()) != nil { await Task.yield() }
+                isStopped.signal()
+                try await end.value
+            }
+            await #expect(throws: CancellationError.self) { try await work.value }
+            if way == "suspend" {
                 await #expect(throws: LogError.self) { try await store.compact() }
                 try await store.resume()
             }
-            await #expect(throws: CancellationError.self) { try await work.value }
             files.failing(nil)
             #expect(files["/log/compaction.new"] == nil)
             try await store.close()
@@ -340,6 +351,32 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             #expect(try await again.compact().kept[.current] == 2)
             try await again.close()
         }
+    }
+
+    @Test(.verifies("CMP-23"))
+    func `a compaction that is cancelled behind its last segment gives no report of half the log`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        _ = try await fill(store)
+        try await store.append([set("c", 1)])
+        let work = Mutex<Task<CompactionReport, any Error>?>(nil)
+        files.failing { operation, path in
+            if operation == "rename", path == "/log/compaction.new" {
+                work.withLock { $0?.cancel() }
+            }
+            return nil
+        }
+        let task = work.withLock { work in
+            let task = Task { try await store.compact() }
+            work = task
+            return task
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        files.failing(nil)
+        #expect(try await store.compact().kept[.liveSegment] == 1)
+        try await store.close()
     }
 
     @Test(.verifies("CMP-23", "SEG-10"))

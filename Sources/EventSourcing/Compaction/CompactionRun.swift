@@ -50,8 +50,9 @@ struct CompactionRun: Sendable {
         }
         let live = (segments.last?.footer.coveredThrough ?? .zero).next
         try log.forEachEvent(from: live, catalogue: catalogue) { event in
+            if stop.isSet { throw CancellationError() }
             tally.add(event, .stays(.liveSegment))
-            return !stop.isSet
+            return true
         }
         report.types = tally.types.values.sorted { EntityID($0.type) < EntityID($1.type) }
         report.bytesAfter = try reader.outline().reduce(0) { $0 + $1.bytes }
