@@ -65,6 +65,48 @@ import Testing
             seed: 17_552_356_562_393_253_256)
     }
 
+    /// The states in which a power cut may leave a machine on which a log is opened.
+    private func cuts(
+        opening files: SimulatedFileSystem, _ check: RecoveryCheck,
+        where isWanted: (SimulatedFileSystem) throws -> Bool = { _ in true }
+    ) throws -> [SimulatedFileSystem] {
+        files.record()
+        try check.recover(files)
+        var worlds: [SimulatedFileSystem] = []
+        for point in files.crashPoints {
+            try point.forEachState { world, _ in if try isWanted(world) { worlds.append(world) } }
+        }
+        return worlds
+    }
+
+    @Test(.verifies("REC-9"))
+    func `no three cuts in a row cost a commit whose copy stands under two names`() async throws {
+        let files = SimulatedFileSystem()
+        let run = await Workload(.empty, [.append]).run(on: files)
+        let check = RecoveryCheck(run, at: .max)
+        /// The copies that recovery has made, as files.
+        func copies(_ world: SimulatedFileSystem) throws -> [UInt64] {
+            try world.list(Workload.directory).filter { $0.hasPrefix("rewrite") }.map {
+                try world.open(Workload.directory + "/" + $0, .read).identity()
+            }
+        }
+        var states = 0
+        for first in try cuts(opening: files.afterKill(), check, where: { try !copies($0).isEmpty })
+        {
+            let second = try cuts(opening: first, check) {
+                let copies = try copies($0)
+                return copies.count == 2 && copies[0] == copies[1]
+            }
+            for world in second {
+                for third in try cuts(opening: world, check) {
+                    states += 1
+                    try check.recover(third)
+                }
+            }
+        }
+        #expect(states > 1_000)
+    }
+
     @Test(.verifies("REC-9", "CMP-24"))
     func `a copy made for a compacted segment is never written into the one it replaced`()
         async throws

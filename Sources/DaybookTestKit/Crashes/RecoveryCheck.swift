@@ -13,12 +13,12 @@ public struct BrokenInvariant: Error, CustomStringConvertible {
 }
 
 /// The invariants of a recovery.
-struct RecoveryCheck {
+package struct RecoveryCheck {
     let run: WorkloadRun
     /// The operation before which the workload was cut off.
     let operation: Int
 
-    init(_ run: WorkloadRun, at operation: Int) {
+    package init(_ run: WorkloadRun, at operation: Int) {
         self.run = run
         self.operation = operation
     }
@@ -40,7 +40,8 @@ struct RecoveryCheck {
     }
 
     /// Opens the log as after a crash and holds it to what was acknowledged.
-    func recover(_ files: SimulatedFileSystem) throws -> Log {
+    @discardableResult
+    package func recover(_ files: SimulatedFileSystem) throws -> Log {
         let expected = run.durable(before: operation)
         // Readers come first: they mend nothing, and must find what the writer will find.
         let read = expected.lowerBound > 0 ? try lines(files) : nil

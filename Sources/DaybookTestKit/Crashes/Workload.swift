@@ -104,7 +104,8 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// What a log of this kind takes from outside. The clock steps back now and then; numbers are
-    /// the same in every run.
+    /// the same in every run, and no timer goes off: on a busy machine it would write between steps,
+    /// or behind the last.
     static func environment(_ files: any FileSystem) -> LogEnvironment {
         let random = Mutex(SeededRandom(seed: 0xDA1))
         let ticks = Mutex(0 as Int64)
@@ -116,7 +117,8 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
                     return 1_771_756_214_425 + ticks * 1_000 - (ticks % 5 == 0 ? 3_600_000 : 0)
                 }
             },
-            random: { random.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } })
+            random: { random.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } },
+            sleep: { _ in throw CancellationError() })
     }
 }
 
