@@ -389,6 +389,24 @@ private struct Bench {
         }
     }
 
+    @Test(.verifies("RPL-2"))
+    func `lanes that fail again and again come behind what was there before they failed`() throws {
+        var bench = Bench((0..<1_000).map { "failing \($0)" })
+        for position in UInt64(10_001)...15_000 { bench.add(position, "healthy \(position)") }
+        var requests = 0
+        var waiting = 5_000
+        while waiting > 0, case .send(.append(let items), let number) = bench.next() {
+            requests += 1
+            try #require(requests <= 12, "6,000 events, 500 in a request; \(waiting) still wait")
+            let positions = items.map(\.position.rawValue)
+            waiting -= positions.count { $0 > 10_000 }
+            bench.verdicts(number, positions.map { ($0, $0 <= 1_000 ? "retry" : "applied") })
+            // Every lane that failed could send again.
+            bench.now += 3_600_000
+        }
+        #expect(waiting == 0)
+    }
+
     /// A server in a few lines: some lanes fail, some events are poison, the network loses things.
     @Test(.verifies("RPL-2", "RPL-5", "SYNC-10"))
     func `any history on a virtual clock ships every lane in order, or holds it for a reason`()

@@ -242,10 +242,10 @@ struct LaneSet: Sendable {
 
     /// Holds a lane for a time, and lets it stand behind what is there now.
     mutating func hold(_ item: ReplayItem, until time: Int64, retryCount: Int) {
-        let newest = newest
+        let turn = newest + 1
         update(item.laneID) { lane in
             lane.hold = .until(time)
-            lane.turnMin = newest
+            lane.turnMin = turn
             if lane.queue.first?.position == item.position {
                 lane.queue[0].retryCount = retryCount
             }
