@@ -197,9 +197,9 @@ extension EventStore {
         compaction.sealedAtLook = log.sealedCount
         guard log.sealedCount > 0 || log.liveBytes >= Self.sealedBytesMin else { return }
         compaction.due = nil
-        compaction.look = Task { [weak self] in
+        compaction.look = Task { [weak self, sleep = environment.sleep] in
             while await self?.maintain(policy) == false {
-                do { try await Task.sleep(for: policy.idlePause) } catch { break }
+                do { try await sleep(policy.idlePause) } catch { break }
             }
             await self?.clearLook()
         }
