@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.verifies("CMP-29"), .timeLimit(.minutes(2))) struct CompactionPolicyTests {
+@Suite(.verifies("CMP-29"), .timeLimit(.minutes(10))) struct CompactionPolicyTests {
     private func open(_ files: InMemoryFileSystem) async throws -> EventStore {
         let numbers = Mutex(SeededRandom(seed: UInt64(files.usedBytes)))
         return try await EventStore.open(

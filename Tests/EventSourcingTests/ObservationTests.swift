@@ -40,15 +40,6 @@ private func draft(_ subject: String = "small") -> EventDraft {
     EventDraft(type: "t", subject: subject)
 }
 
-/// Waits until something holds, for ten seconds at most.
-private func eventually(_ condition: () async -> Bool) async throws {
-    for _ in 1...1_000 {
-        if await condition() { return }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    throw CancellationError()
-}
-
 @Suite struct ObservationTests {
     @Test(.verifies("FOL-7"))
     func `changes begin with the current value, keep the newest only, and repeat none`()

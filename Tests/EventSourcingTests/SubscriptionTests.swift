@@ -38,15 +38,6 @@ extension EventSequence.AsyncIterator {
     }
 }
 
-/// Waits until something holds, for ten seconds at most.
-private func eventually(_ condition: () async -> Bool) async throws {
-    for _ in 1...1_000 {
-        if await condition() { return }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    throw CancellationError()
-}
-
 @Suite struct SubscriptionTests {
     @Test(.verifies("FOL-5"))
     func `a subscription gives history, then what is committed, and goes on by position`()

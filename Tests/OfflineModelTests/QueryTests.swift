@@ -116,13 +116,4 @@ private func openStore() async throws -> OfflineStore {
         try await eventually { await store.events.subscriberCount == 0 }
         try await store.close()
     }
-
-    /// Waits until something holds, for ten seconds at most.
-    @MainActor private func eventually(_ condition: () async -> Bool) async throws {
-        for _ in 1...1_000 {
-            if await condition() { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        throw CancellationError()
-    }
 }

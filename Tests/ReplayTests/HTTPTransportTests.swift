@@ -8,7 +8,7 @@ import Testing
 
 @testable import Replay
 
-@Suite(.timeLimit(.minutes(2))) struct HTTPTransportTests {
+@Suite(.timeLimit(.minutes(10))) struct HTTPTransportTests {
     private func endpoint(_ server: LocalServer) throws -> URL {
         try #require(URL(string: server.base + "/v1/events"))
     }

@@ -21,7 +21,7 @@ import Testing
 
     /// Waits until something holds; a test must not depend on how fast the machine is.
     private static func eventually(_ condition: () -> Bool) -> Bool {
-        for _ in 0..<2_000 {
+        for _ in 0..<24_000 {
             if condition() { return true }
             usleep(5_000)
         }
@@ -227,7 +227,8 @@ import Testing
             #expect(Self.eventually { (proxy.counts["proxy: connections"] ?? 0) > 0 })
             let begun = ContinuousClock.now
             proxy.stop()
-            #expect(ContinuousClock.now - begun < .seconds(5))
+            // Not the minute that is set.
+            #expect(ContinuousClock.now - begun < .seconds(45))
             server.stop()
         }
         // Other tests of this process may open something meanwhile.

@@ -47,7 +47,7 @@ private final class Issuer: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct RefreshingCredentialsTests {
+@Suite(.timeLimit(.minutes(10))) struct RefreshingCredentialsTests {
     private let issuer = Issuer()
     private let store = InMemorySecretStore()
     private let first = AccessToken("first")

@@ -41,7 +41,7 @@ private final class Records: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct SecrecyTests {
+@Suite(.timeLimit(.minutes(10))) struct SecrecyTests {
     private static let secret = "xyzzy-3q2-7w-xyzzy"
 
     /// Everything that a program could print of a value.

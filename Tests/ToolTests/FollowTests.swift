@@ -23,13 +23,13 @@ import Testing
 
         /// The lines so far, once there are at least so many.
         func lines(_ count: Int) async throws -> [String] {
-            for _ in 1...600 {
+            var lines: [String] = []
+            try await eventually {
                 let text = try String(contentsOf: output, encoding: .utf8)
-                let lines = text.split(separator: "\n").map(String.init)
-                if lines.count >= count, text.hasSuffix("\n") { return lines }
-                try await Task.sleep(for: .milliseconds(50))
+                lines = text.split(separator: "\n").map(String.init)
+                return lines.count >= count && text.hasSuffix("\n")
             }
-            throw CancellationError()
+            return lines
         }
 
         var isRunning: Bool { process.isRunning }
@@ -88,10 +88,7 @@ import Testing
         #expect(try await limited.lines(count + 2).count == count + 2)
         #expect(try await bounded.lines(count).count == count)
         for following in [limited, bounded] {
-            for _ in 1...200 where following.isRunning {
-                try await Task.sleep(for: .milliseconds(50))
-            }
-            #expect(!following.isRunning)
+            try await eventually { !following.isRunning }
         }
         // What is asked for is there already, or is nothing.
         for (arguments, lines) in [
