@@ -102,12 +102,7 @@ package struct IDIndex: Sendable {
     /// - Throws: `FormatError` (`truncated`) where the bit stream ends early.
     package func frames(hash: UInt32) throws(FormatError) -> [Int] {
         // The first fence at or after the hash; equal hashes may begin before it.
-        var low = 0
-        var high = fenceCount
-        while low < high {
-            let middle = (low + high) / 2
-            if fence(middle).hash < hash { low = middle + 1 } else { high = middle }
-        }
+        let low = (0..<fenceCount).partitioningIndex { fence($0).hash >= hash }
         var found: [Int] = []
         var number = max(0, low - 1) * Self.fenceSpacing
         guard number < count else { return [] }

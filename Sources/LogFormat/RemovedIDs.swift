@@ -98,12 +98,7 @@ package struct RemovedIDs: Sendable {
     /// Which bytes of the list, counted from its first, hold the record of an id if there is one:
     /// whole records, at most 64. Nil if there is none. O(log n).
     package func place(of id: UInt128) -> Range<Int>? {
-        var low = 0
-        var high = fences.count
-        while low < high {
-            let middle = (low + high) / 2
-            if fences[middle] <= id { low = middle + 1 } else { high = middle }
-        }
+        let low = fences.partitioningIndex { $0 > id }
         guard low > 0 else { return nil }
         let first = (low - 1) * Self.fenceSpacing
         let end = min(count, low * Self.fenceSpacing)

@@ -13,13 +13,8 @@ package struct DecodedFrame: Sendable {
 
     /// The line at a position. O(log n).
     package func line(at position: Position) -> ScannedLine? {
-        var low = 0
-        var high = lines.count
-        while low < high {
-            let middle = (low + high) / 2
-            if lines[middle].prefix.position < position { low = middle + 1 } else { high = middle }
-        }
-        return low < lines.count && lines[low].prefix.position == position ? lines[low] : nil
+        let index = lines.partitioningIndex { $0.prefix.position >= position }
+        return index < lines.count && lines[index].prefix.position == position ? lines[index] : nil
     }
 
     /// Reads the frame at an offset.

@@ -85,13 +85,8 @@ struct SealedSegments {
 
     /// The number of the segment that covers a position. O(log n).
     func number(covering position: Position) -> Int? {
-        var low = 0
-        var high = slots.count
-        while low < high {
-            let middle = (low + high) / 2
-            if slots[middle].range.upperBound < position { low = middle + 1 } else { high = middle }
-        }
-        return low < slots.count && slots[low].range.contains(position) ? low : nil
+        let number = slots.partitioningIndex { $0.range.upperBound >= position }
+        return number < slots.count && slots[number].range.contains(position) ? number : nil
     }
 
     private mutating func check(_ header: SegmentHeader, _ path: String) throws(LogError) {

@@ -94,12 +94,6 @@ package struct SegmentContents: Sendable {
 extension Array<FrameEntry> {
     /// The index of the last frame that begins at or before a position. O(log n).
     package func frame(of position: Position) -> Int {
-        var low = 0
-        var high = count
-        while low < high {
-            let middle = (low + high) / 2
-            if self[middle].first <= position { low = middle + 1 } else { high = middle }
-        }
-        return Swift.max(0, low - 1)
+        Swift.max(0, partitioningIndex { $0.first > position } - 1)
     }
 }

@@ -2,75 +2,36 @@
 // with.
 
 import DaybookTestKit
-import Dispatch
 import Foundation
 import Synchronization
 
 /// Gives back what it gets.
 final class EchoServer: Sendable {
-    private struct State {
-        var received: [String] = []
-        var broken = 0
+    private final class State: Sendable {
+        let received = Mutex<[String]>([])
+        let broken = Mutex(0)
     }
 
-    private final class Core: Sendable {
-        let stop: StopSignal
-        let listener: TCPListener
-        let state = Mutex(State())
-        let threads = DispatchGroup()
-
-        init() throws {
-            stop = try StopSignal()
-            listener = try TCPListener(stop: stop)
-        }
-
-        func run(_ body: @escaping @Sendable (Core) -> Void) {
-            threads.enter()
-            Thread.detachNewThread { [self] in
-                body(self)
-                threads.leave()
-            }
-        }
-
-        func serve(_ socket: TCPSocket) {
-            var reader = HTTPReader(socket)
-            while true {
-                do {
-                    let request = try reader.request()
-                    let body = String(decoding: request.body, as: UTF8.self)
-                    state.withLock { $0.received.append(body) }
-                    let head = "HTTP/1.1 200 OK\r\nContent-Length: \(request.body.count)\r\n\r\n"
-                    try socket.send(Array(head.utf8) + request.body)
-                } catch {
-                    return state.withLock { $0.broken += 1 }
-                }
-            }
-        }
-    }
-
-    private let core: Core
+    private let state = State()
+    private let server: LoopbackServer
 
     init() throws {
-        core = try Core()
-        core.run { core in
-            while let socket = core.listener.accept() { core.run { $0.serve(socket) } }
+        server = try LoopbackServer(ended: { [state] in state.broken.withLock { $0 += 1 } }) {
+            [state] body in
+            state.received.withLock { $0.append(String(decoding: body, as: UTF8.self)) }
+            return ("", body)
         }
     }
 
-    deinit { stop() }
-
-    var port: UInt16 { core.listener.port }
+    var port: UInt16 { server.port }
 
     /// The bodies of all requests.
-    var received: [String] { core.state.withLock { $0.received } }
+    var received: [String] { state.received.withLock { $0 } }
 
     /// Connections that have ended.
-    var broken: Int { core.state.withLock { $0.broken } }
+    var broken: Int { state.broken.withLock { $0 } }
 
-    func stop() {
-        core.stop.raise()
-        core.threads.wait()
-    }
+    func stop() { server.stop() }
 }
 
 /// One connection of a client.

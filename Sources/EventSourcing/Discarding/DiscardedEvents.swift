@@ -53,13 +53,7 @@ package struct DiscardedEvents: Hashable, Sendable {
     }
 
     private func index(of position: UInt64) -> Int {
-        var low = 0
-        var high = positions.count
-        while low < high {
-            let middle = (low + high) / 2
-            if positions[middle] < position { low = middle + 1 } else { high = middle }
-        }
-        return low
+        positions.partitioningIndex { $0 >= position }
     }
 
     /// Tells apart states at a position that were folded without different events. 0 while nothing up

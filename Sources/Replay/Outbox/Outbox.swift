@@ -149,13 +149,7 @@ public struct Outbox: Projection {
 
     /// The index of the first entry at or behind a position. O(log n).
     private func index(of position: Position) -> Int {
-        var low = 0
-        var high = queue.count
-        while low < high {
-            let middle = (low + high) / 2
-            if queue[middle].position < position { low = middle + 1 } else { high = middle }
-        }
-        return low
+        queue.partitioningIndex { $0.position >= position }
     }
 
     /// The unsettled action at a position. O(log n).

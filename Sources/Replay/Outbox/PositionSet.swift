@@ -1,5 +1,7 @@
 // Positions as runs of consecutive ones: events of one kind tend to come together. Part of Outbox.
 
+import LogFormat
+
 /// A set of positions that grows at its end.
 struct PositionSet: Hashable, Sendable {
     /// Ascending, with at least one position between two of them.
@@ -18,13 +20,7 @@ struct PositionSet: Hashable, Sendable {
 
     /// The index of the first run that ends at or behind a position. O(log n).
     private func index(of position: UInt64) -> Int {
-        var low = 0
-        var high = runs.count
-        while low < high {
-            let middle = (low + high) / 2
-            if runs[middle].upperBound < position { low = middle + 1 } else { high = middle }
-        }
-        return low
+        runs.partitioningIndex { $0.upperBound >= position }
     }
 
     /// Whether any position of a range is in the set. O(log n).

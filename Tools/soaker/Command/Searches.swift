@@ -125,11 +125,7 @@ struct Sync: AsyncParsableCommand {
     func run() async throws {
         try await SoakRun(options, isTimed: true).run { job in
             let histories = try SyncHistories()
-            try await job.check("histories of syncing") { choices in
-                try await histories.run(&choices)
-                job.counts.add(choices.counts)
-                job.counts.add(["histories": 1])
-            }
+            try await job.checkHistories("syncing") { _ = try await histories.run(&$0) }
         }
     }
 }
@@ -143,11 +139,7 @@ struct Devices: AsyncParsableCommand {
     func run() async throws {
         try await SoakRun(options, isTimed: true).run { job in
             let histories = try DeviceHistories()
-            try await job.check("histories of devices") { choices in
-                try await histories.run(&choices)
-                job.counts.add(choices.counts)
-                job.counts.add(["histories": 1])
-            }
+            try await job.checkHistories("devices") { _ = try await histories.run(&$0) }
         }
     }
 }

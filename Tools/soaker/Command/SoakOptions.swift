@@ -46,6 +46,17 @@ struct SoakRun: Sendable {
             try await Property.check(
                 name, runs: .max, seed: seed, while: { _ in !isOver }, body)
         }
+
+        /// Lives through histories until the time is over, and counts what happens in them.
+        func checkHistories(
+            _ subject: String, _ live: (inout Choices) async throws -> Void
+        ) async throws {
+            try await check("histories of \(subject)") { choices in
+                try await live(&choices)
+                counts.add(choices.counts)
+                counts.add(["histories": 1])
+            }
+        }
     }
 
     init(_ options: SoakOptions, isTimed: Bool) {

@@ -1,68 +1,34 @@
-// A server that takes everything and keeps nothing: what shipping is timed against. A thread for each
-// connection; ids are found by their place in a line as a log writes it. Part of ShippingRace.
+// A server that takes everything and keeps nothing: what shipping is timed against. Ids are found by
+// their place in a line as a log writes it. Part of ShippingRace.
 
 import DaybookTestKit
-import Dispatch
 import Foundation
 import Synchronization
 
 /// Says `applied` to every event.
 final class NullServer: Sendable {
-    /// What threads share; they keep it alive, not the server itself.
-    private final class Core: Sendable {
-        let stop: StopSignal
-        let listener: TCPListener
-        let threads = DispatchGroup()
-        let bodies = Mutex<[[UInt8]]?>(nil)
-
-        init() throws {
-            stop = try StopSignal()
-            listener = try TCPListener(stop: stop)
-        }
-
-        func run(_ body: @escaping @Sendable (Core) -> Void) {
-            threads.enter()
-            Thread.detachNewThread { [self] in
-                body(self)
-                threads.leave()
-            }
-        }
-
-        /// Serves a connection until it ends.
-        func serve(_ socket: TCPSocket) {
-            var reader = HTTPReader(socket)
-            do {
-                while true {
-                    let request = try reader.request()
-                    bodies.withLock { $0?.append(request.body) }
-                    let body = NullServer.verdicts(on: request.body)
-                    let head =
-                        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                        + "Date: \(NullServer.date())\r\nContent-Length: \(body.count)\r\n\r\n"
-                    try socket.send(Array(head.utf8) + body)
-                }
-            } catch {}
-        }
+    /// What is posted, while it is kept.
+    private final class Bodies: Sendable {
+        let kept = Mutex<[[UInt8]]?>(nil)
     }
 
-    private let core: Core
+    private let bodies = Bodies()
+    private let server: LoopbackServer
 
     init() throws {
-        core = try Core()
-        core.run { core in
-            while let socket = core.listener.accept() { core.run { $0.serve(socket) } }
+        server = try LoopbackServer { [bodies] body in
+            bodies.kept.withLock { $0?.append(body) }
+            return (
+                "Content-Type: application/json\r\nDate: \(Self.date())\r\n",
+                Self.verdicts(on: body)
+            )
         }
-    }
-
-    deinit {
-        core.stop.raise()
-        core.threads.wait()
     }
 
     /// Where batches are posted.
     var endpoint: URL {
         get throws {
-            guard let url = URL(string: "http://127.0.0.1:\(core.listener.port)/v1/events") else {
+            guard let url = URL(string: "http://127.0.0.1:\(server.port)/v1/events") else {
                 throw WireFailure("no address")
             }
             return url
@@ -70,11 +36,11 @@ final class NullServer: Sendable {
     }
 
     /// Begins to keep what is posted.
-    func keepBodies() { core.bodies.withLock { $0 = [] } }
+    func keepBodies() { bodies.kept.withLock { $0 = [] } }
 
     /// What was posted since; nothing is kept any more.
     func takeBodies() -> [[UInt8]] {
-        core.bodies.withLock { bodies in
+        bodies.kept.withLock { bodies in
             defer { bodies = nil }
             return bodies ?? []
         }
