@@ -25,7 +25,7 @@ import Testing
             environment: LogEnvironment(
                 fileSystem: files, now: { 1_800_000_000_000 },
                 random: { random.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } },
-                sleep: { _ in throw CancellationError() }))
+                sleep: noTimers))
     }
 
     private static func payload(_ choices: inout Choices) -> any EventPayload {

@@ -66,7 +66,8 @@ private func open(
         keepingUnknownStates: keepingUnknownStates,
         environment: LogEnvironment(
             fileSystem: files, now: { 1_800_000_000_000 },
-            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }),
+            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } },
+            sleep: noTimers),
         progress: progress)
 }
 

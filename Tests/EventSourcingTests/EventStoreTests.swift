@@ -43,7 +43,8 @@ private func open(
         views: [Tally.self],
         environment: LogEnvironment(
             fileSystem: files, now: now,
-            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }))
+            random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } },
+            sleep: noTimers))
 }
 
 private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> EventDraft {

@@ -33,7 +33,7 @@ private struct Last: Projection {
 private func open(_ files: InMemoryFileSystem = InMemoryFileSystem()) async throws -> EventStore {
     try await EventStore.open(
         at: "/log", catalogue: EventCatalogue([]), views: [Count.self, Last.self],
-        environment: LogEnvironment(fileSystem: files))
+        environment: LogEnvironment(fileSystem: files, sleep: noTimers))
 }
 
 private func draft(_ subject: String = "small") -> EventDraft {

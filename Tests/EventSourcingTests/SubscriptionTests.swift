@@ -18,7 +18,8 @@ private func open(_ files: any FileSystem) async throws -> EventStore {
             fileSystem: files, now: { 1_800_000_000_000 },
             random: {
                 numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) }
-            }))
+            },
+            sleep: noTimers))
 }
 
 private func drafts(_ count: Int, bytes: Int = 10) -> [EventDraft] {

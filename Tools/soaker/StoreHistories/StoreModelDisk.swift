@@ -21,10 +21,12 @@ struct Disk: Sendable {
         return memory ?? InMemoryFileSystem()
     }
 
+    /// No timer goes off: the steps say when relaxed events are written.
     func environment(_ clock: SetClock, seed: UInt64) -> LogEnvironment {
         let random = SeededBits(seed)
         return LogEnvironment(
-            fileSystem: system, now: { clock.now }, random: { random.next() })
+            fileSystem: system, now: { clock.now }, random: { random.next() },
+            sleep: { _ in throw CancellationError() })
     }
 
     /// The disk as a process finds it that starts after another was killed.
