@@ -14,22 +14,24 @@ struct ToolRun {
         try run("logtool", arguments, input: input)
     }
 
-    /// Runs a command of logtool to its end.
-    static func logtool(_ command: String, _ arguments: [String]) throws -> ToolRun {
-        try run("logtool", [command] + arguments, input: nil)
+    /// Runs a command of logtool to its end, with more in its environment.
+    static func logtool(
+        _ command: String, _ arguments: [String], environment: [String: String] = [:]
+    ) throws -> ToolRun {
+        try run("logtool", [command] + arguments, input: nil, environment)
     }
 
     private static func run(
-        _ tool: String, _ arguments: [String], input: String?
+        _ tool: String, _ arguments: [String], input: String?, _ environment: [String: String] = [:]
     ) throws -> ToolRun {
         let folder = try TemporaryFolder()
         let process = Process()
         process.executableURL = Tool.binary(tool)
         process.arguments = arguments
         // Plots and bars are drawn as the locale allows.
-        process.environment = ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8"]) {
-            $1
-        }
+        process.environment = ProcessInfo.processInfo.environment
+            .merging(["LC_ALL": "C.UTF-8"]) { $1 }
+            .merging(environment) { $1 }
         // Files instead of pipes: nothing can fill up and block.
         let output = try folder.file("output")
         let messages = try folder.file("messages")

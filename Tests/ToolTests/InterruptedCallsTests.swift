@@ -1,0 +1,116 @@
+// System calls that are interrupted by signals and transfer less than was asked for, as POSIX allows
+// them to: a library put in front of the system's does both, all the time, to a real process.
+
+import Foundation
+import TestSupport
+import Testing
+
+#if os(Linux)
+    @Suite struct InterruptedCallsTests {
+        /// Every other call is interrupted, and what goes through moves a part at most. Says at the
+        /// end how often that was.
+        private static let library = """
+            #define _GNU_SOURCE
+            #include <dlfcn.h>
+            #include <errno.h>
+            #include <stdio.h>
+            #include <stdlib.h>
+            #include <unistd.h>
+
+            static _Atomic unsigned long calls, interrupted, shortened;
+
+            static int interrupts(void) {
+                if (calls++ % 2) return 0;
+                interrupted++;
+                errno = EINTR;
+                return 1;
+            }
+
+            static size_t part(size_t count) {
+                if (count < 2) return count;
+                shortened++;
+                return 1 + (calls * 2654435761u) % (count - 1);
+            }
+
+            #define REAL(type, name) ((type)dlsym(RTLD_NEXT, name))
+
+            ssize_t pread(int file, void *bytes, size_t count, off_t offset) {
+                if (interrupts()) return -1;
+                return REAL(ssize_t (*)(int, void *, size_t, off_t), "pread")(
+                    file, bytes, part(count), offset);
+            }
+
+            ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
+                if (interrupts()) return -1;
+                return REAL(ssize_t (*)(int, const void *, size_t, off_t), "pwrite")(
+                    file, bytes, part(count), offset);
+            }
+
+            int fdatasync(int file) {
+                return interrupts() ? -1 : REAL(int (*)(int), "fdatasync")(file);
+            }
+
+            int fsync(int file) { return interrupts() ? -1 : REAL(int (*)(int), "fsync")(file); }
+
+            int flock(int file, int how) {
+                return interrupts() ? -1 : REAL(int (*)(int, int), "flock")(file, how);
+            }
+
+            int ftruncate(int file, off_t size) {
+                return interrupts() ? -1 : REAL(int (*)(int, off_t), "ftruncate")(file, size);
+            }
+
+            int posix_fallocate(int file, off_t offset, off_t size) {
+                if (interrupts()) return EINTR;
+                return REAL(int (*)(int, off_t, off_t), "posix_fallocate")(file, offset, size);
+            }
+
+            __attribute__((destructor)) static void tell(void) {
+                FILE *file = fopen(getenv("CALLS_TOLD_IN"), "w");
+                if (!file) return;
+                fprintf(file, "%lu %lu", interrupted, shortened);
+                fclose(file);
+            }
+            """
+
+        @Test(.verifies("REC-8"))
+        func `calls that are interrupted and transfers that are short change nothing`() throws {
+            let folder = try TemporaryFolder()
+            let source = try folder.file("calls.c", content: Self.library)
+            let library = folder.path + "/calls.so"
+            let compiler = Process()
+            compiler.executableURL = URL(filePath: "/usr/bin/env")
+            compiler.arguments = ["cc", "-shared", "-fPIC", "-o", library, source.path, "-ldl"]
+            try compiler.run()
+            compiler.waitUntilExit()
+            try #require(compiler.terminationStatus == 0, "no C compiler to try this with")
+
+            let told = folder.path + "/told"
+            var interrupted = 0
+            var shortened = 0
+            func logtool(_ command: String, _ arguments: String...) throws -> String {
+                let run = try ToolRun.logtool(
+                    command, arguments,
+                    environment: ["LD_PRELOAD": library, "CALLS_TOLD_IN": told])
+                #expect(run.status == 0, "\(command) \(arguments): \(run.messages)")
+                let counts = try String(contentsOfFile: told, encoding: .utf8).split(separator: " ")
+                interrupted += Int(counts[0]) ?? 0
+                shortened += Int(counts[1]) ?? 0
+                return run.output
+            }
+            let plain = folder.path + "/plain"
+            #expect(try ToolRun.logtool("import", plain, Tool.sample).status == 0)
+            _ = try logtool("import", folder.log, Tool.sample, "--batch", "7")
+            _ = try logtool("compact", folder.log)
+            let again = try logtool("import", folder.log, Tool.sample)
+            #expect(again.hasPrefix(#"{"appended":0,"#))
+            _ = try logtool("verify", folder.log)
+            for view in ["cities", "notes", "preferences", "progress"] {
+                let expected = try ToolRun.logtool("views", plain, view).output
+                #expect(!expected.isEmpty)
+                #expect(try logtool("views", folder.log, view) == expected)
+            }
+            #expect(interrupted > 100 && shortened > 100, "\(interrupted), \(shortened)")
+        }
+    }
+#endif
