@@ -35,9 +35,10 @@ struct WriterLock {
             guard try file.lock() else { return nil }
             // An erasure that ended meanwhile has removed the name, and the lock of a file without
             // a name keeps nobody out.
-            let named = try? fileSystem.open(path, .read)
-            guard try named?.identity() == file.identity() else { return nil }
-            return file
+            do throws(FileError) {
+                let named = try fileSystem.open(path, .read)
+                return try named.identity() == file.identity() ? file : nil
+            } catch let error where error.code == .notFound { return nil }
         }
         guard let locked else {
             throw LogError(

@@ -112,5 +112,31 @@ import Testing
             }
             #expect(interrupted > 100 && shortened > 100, "\(interrupted), \(shortened)")
         }
+
+        @Test(.verifies("REC-8"))
+        func `a process that may open no more files says so, and what it acknowledged is there`()
+            throws
+        {
+            var refused = 0
+            // With fewer, the system's own libraries do not begin.
+            for limit in 5...24 {
+                let folder = try TemporaryFolder()
+                let tool = Tool.binary("logtool").path
+                let run = try ToolRun.shell(
+                    "ulimit -n \(limit); exec '\(tool)' import '\(folder.log)' '\(Tool.sample)' "
+                        + "--batch 10 --ack")
+                #expect([0, 74].contains(run.status), "\(limit): \(run.messages)")
+                if run.status == 74 {
+                    refused += 1
+                    #expect(run.messages.contains("open files"), "\(limit): \(run.messages)")
+                }
+                let acknowledged = run.output.split(separator: "\n").count { $0.contains(" ") }
+                guard acknowledged > 0 else { continue }
+                #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+                let lines = try ToolRun.logtool("inspect", folder.log, "--events").output
+                #expect(lines.split(separator: "\n").count >= acknowledged)
+            }
+            #expect(refused > 0)
+        }
     }
 #endif

@@ -11,22 +11,28 @@ struct ToolRun {
 
     /// Runs logtool to its end.
     static func logtool(_ arguments: String..., input: String? = nil) throws -> ToolRun {
-        try run("logtool", arguments, input: input)
+        try run(Tool.binary("logtool"), arguments, input: input)
     }
 
     /// Runs a command of logtool to its end, with more in its environment.
     static func logtool(
         _ command: String, _ arguments: [String], environment: [String: String] = [:]
     ) throws -> ToolRun {
-        try run("logtool", [command] + arguments, input: nil, environment)
+        try run(Tool.binary("logtool"), [command] + arguments, environment: environment)
+    }
+
+    /// Runs a line of shell.
+    static func shell(_ line: String) throws -> ToolRun {
+        try run(URL(filePath: "/bin/sh"), ["-c", line])
     }
 
     private static func run(
-        _ tool: String, _ arguments: [String], input: String?, _ environment: [String: String] = [:]
+        _ tool: URL, _ arguments: [String], input: String? = nil,
+        environment: [String: String] = [:]
     ) throws -> ToolRun {
         let folder = try TemporaryFolder()
         let process = Process()
-        process.executableURL = Tool.binary(tool)
+        process.executableURL = tool
         process.arguments = arguments
         // Plots and bars are drawn as the locale allows.
         process.environment = ProcessInfo.processInfo.environment

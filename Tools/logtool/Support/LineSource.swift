@@ -26,11 +26,13 @@ struct LineSource {
         if path == "-" {
             handle = .standardInput
         } else {
-            guard let handle = FileHandle(forReadingAtPath: path) else {
-                Message.error("\(path): there is no such file, or it cannot be read")
-                throw Exit.noLog
+            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else {
+                let reason = errno
+                Message.error("\(path): \(String(cString: strerror(reason)))")
+                throw [ENOENT, ENOTDIR, EACCES].contains(reason) ? Exit.noLog : Exit.io
             }
-            self.handle = handle
+            handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         }
         var status = stat()
         let isFile =
