@@ -10,13 +10,15 @@ extension SegmentFooter {
         let size = try file.size()
         let guess = min(size, 64 * 1024)
         var bytes = try file.read(at: size - guess, count: guess)
-        guard let length = length(atEnd: bytes.span.bytes), length <= size else { return nil }
-        if length > bytes.count { bytes = try file.read(at: size - length, count: length) }
+        // A writer may have sealed the segment meanwhile and cut off its room.
+        let end = size - guess + bytes.count
+        guard let length = length(atEnd: bytes.span.bytes), length <= end else { return nil }
+        if length > bytes.count { bytes = try file.read(at: end - length, count: length) }
         guard bytes.count >= length,
             let footer = try? SegmentFooter(
                 bytes.span.bytes.extracting(bytes.count - length..<bytes.count))
         else { return nil }
-        return (footer, size - length)
+        return (footer, end - length)
     }
 
     /// XXH64 of a file's bytes before an offset.

@@ -210,14 +210,86 @@ private struct Followed {
         }
     }
 
+    // MARK: What is read is written meanwhile
+
+    /// A writer that makes one step after the other, each while a reader is at work.
+    private final class SteppingWriter: Sendable {
+        enum Step: String, CaseIterable { case append, roll, close, kill, compact, nothing }
+
+        let files = InMemoryFileSystem()
+        private let state: Mutex<(log: Log?, last: UInt64, steps: [Step], failure: (any Error)?)>
+
+        init(_ steps: [Step]) { state = Mutex((nil, 0, steps.reversed(), nil)) }
+
+        var last: Position { state.withLock { Position($0.last) } }
+        var isOver: Bool { state.withLock { $0.steps.isEmpty } }
+        func check() throws { if let failure = state.withLock({ $0.failure }) { throw failure } }
+
+        func step() {
+            state.withLock { state in
+                guard let step = state.steps.popLast(), state.failure == nil else { return }
+                do {
+                    let log =
+                        try state.log
+                        ?? Log(at: TestLog.path, environment: TestLog.environment(files))
+                    state.log = log
+                    switch step {
+                    case .append:
+                        state.last += 1
+                        try log.append(TestLog.line(state.last, padding: 150) + [0x0A])
+                    case .roll: try log.roll()
+                    case .close:
+                        try log.close()
+                        state.log = nil
+                    case .kill: state.log = nil
+                    case .compact: try CompactionModel.compact(log, removing: FollowTests.goes)
+                    case .nothing: break
+                    }
+                } catch { state.failure = error }
+            }
+        }
+    }
+
+    @Test(.verifies("FOL-1", "FOL-2", "FOL-3"))
+    func `readers get every line, whatever the writer does between two looks of theirs`() throws {
+        try Property.check("writing under a reader", runs: TestLog.isDebug ? 300 : 20_000) {
+            choices in
+            let steps = choices.array(0...120) { choices in
+                choices.bool()
+                    ? .nothing : choices.element(of: SteppingWriter.Step.allCases)
+            }
+            choices.note(steps.map(\.rawValue).joined(separator: ", "))
+            let writer = SteppingWriter([.append] + steps)
+            writer.step()
+            let watched = PausingFileSystem(writer.files) { writer.step() }
+            let follower = Follower(TestLog.path, watched) {
+                TestLog.line($0.rawValue, padding: 150)
+            }
+            var last = Position.zero
+            while !writer.isOver {
+                follower.poll()
+                try follower.check()
+                try Self.readAnew(TestLog.path, &last, watched)
+            }
+            try writer.check()
+            follower.poll()
+            try follower.check()
+            try Self.readAnew(TestLog.path, &last, watched)
+            try #require(follower.position == writer.last && last == writer.last)
+        }
+    }
+
     // MARK: At full speed, on real files
 
     /// Which lines compaction removes.
     private static func goes(_ position: UInt64) -> Bool { position % 7 == 0 }
 
     /// A follower that uses a new reader for every look, as somebody who asks now and then does.
-    private static func readAnew(_ directory: String, _ last: inout Position) throws {
-        let outcome = try LogReader(directory).forEachLine(from: last.next) { prefix, bytes in
+    private static func readAnew(
+        _ directory: String, _ last: inout Position, _ files: any FileSystem = POSIXFileSystem()
+    ) throws {
+        let reader = LogReader(directory, fileSystem: files)
+        let outcome = try reader.forEachLine(from: last.next) { prefix, bytes in
             try #require(prefix.position > last)
             try #require(!(last.rawValue + 1..<prefix.position.rawValue).contains { !goes($0) })
             try #require(TestLog.line(prefix.position.rawValue, padding: 150) == bytes.array)

@@ -1,0 +1,64 @@
+// Lets somebody work in between: before every operation of a reader. The other side of
+// InterleavingFileSystem.
+
+import LogStorage
+
+/// A file system whose reader is held up while others go on.
+final class PausingFileSystem: FileSystem {
+    private let base: any FileSystem
+    private let work: @Sendable () -> Void
+
+    /// Wraps a file system.
+    ///
+    /// - Parameter work: called before every operation; must use `base` itself.
+    init(_ base: any FileSystem, work: @escaping @Sendable () -> Void) {
+        self.base = base
+        self.work = work
+    }
+
+    func list(_ path: String) throws(FileError) -> [String] {
+        work()
+        return try base.list(path)
+    }
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        work()
+        return Paused(file: try base.open(path, mode), work: work)
+    }
+    func createDirectory(_ path: String) throws(FileError) { try base.createDirectory(path) }
+    func rename(_ path: String, to newPath: String) throws(FileError) {
+        try base.rename(path, to: newPath)
+    }
+    func remove(_ path: String) throws(FileError) { try base.remove(path) }
+    func removeDirectory(_ path: String) throws(FileError) { try base.removeDirectory(path) }
+    func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
+
+    private final class Paused: File {
+        private let file: any File
+        private let work: @Sendable () -> Void
+
+        init(file: any File, work: @escaping @Sendable () -> Void) {
+            self.file = file
+            self.work = work
+        }
+
+        func size() throws(FileError) -> Int {
+            work()
+            return try file.size()
+        }
+        func identity() throws(FileError) -> UInt64 {
+            work()
+            return try file.identity()
+        }
+        func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
+            work()
+            return try file.read(at: offset, count: count)
+        }
+        func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+            try file.write(bytes, at: offset)
+        }
+        func allocate(size: Int) throws(FileError) { try file.allocate(size: size) }
+        func truncate(to size: Int) throws(FileError) { try file.truncate(to: size) }
+        func sync() throws(FileError) { try file.sync() }
+        func lock() throws(FileError) -> Bool { try file.lock() }
+    }
+}
