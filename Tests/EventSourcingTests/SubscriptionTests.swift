@@ -232,9 +232,11 @@ extension EventSequence.AsyncIterator {
         for subscriber in subscribers { subscriber.cancel() }
         for subscriber in subscribers { #expect(try await subscriber.value <= 1) }
         // So does one that is let go of.
-        var dropped: EventSequence.AsyncIterator? = store.events().makeAsyncIterator()
-        #expect(try await dropped?.take(1) == [1])
-        dropped = nil
+        func takeOne() async throws {
+            var events = store.events().makeAsyncIterator()
+            #expect(try await events.take(1) == [1])
+        }
+        try await takeOne()
         try await eventually { await store.subscriberCount == 0 }
         try await store.close()
     }

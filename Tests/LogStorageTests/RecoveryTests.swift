@@ -48,6 +48,24 @@ import Testing
         #expect(try TestLog.read(torn) == Array(test.lines.dropLast()))
     }
 
+    @Test(.verifies("REC-3", "REC-4"))
+    func `a commit of which only a later sector arrived is set aside, too`() throws {
+        let test = try killed()
+        let files = test.files.snapshot()
+        let file = try files.open(Self.segment, .readWrite)
+        let bytes = try file.read(at: 0, count: try file.size())
+        // The trailer stands where it was; the commit would have been written over it.
+        let end = try #require(bytes.lastIndex { $0 != 0 }) + 1
+        let sector = (end / 512 + 1) * 512
+        try file.write([UInt8](repeating: 0xA5, count: 100), at: sector)
+        let log = try Log(at: TestLog.path, environment: TestLog.environment(files))
+        let tail = try #require(log.recovery.tornTail)
+        let saved = try #require(tail.quarantinedAs.flatMap { files[$0] })
+        #expect(saved.suffix(100).allSatisfy { $0 == 0xA5 } && saved.count == tail.byteCount)
+        #expect(try TestLog.read(files) == test.lines)
+        #expect(try file.read(at: sector, count: 100).allSatisfy { $0 == 0 })
+    }
+
     @Test(.verifies("REC-4")) func `opening twice leaves what opening once left`() throws {
         try Property.check("recover twice", runs: 30) { choices in
             let commits = choices.array(0...4) { $0.array(1...3) { $0.int(in: 0...40_000) } }
