@@ -1,0 +1,44 @@
+// --database, for every command that needs one, and what is behind it: the place where a further
+// kind of database is added.
+
+import ArgumentParser
+import EventSourcing
+import OfflineModel
+import SyncServerStorage
+
+/// The option that names the database.
+struct StorageOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Where the events are kept: sqlite:PATH, created if it is not there. "
+                + "postgres:// is not served by this build.",
+            valueName: "location"))
+    var database: DatabaseLocation
+
+    func validate() throws {
+        if case .postgres = database {
+            throw ValidationError("this build serves SQLite only; give --database sqlite:PATH")
+        }
+    }
+
+    /// Opens the storage and brings it up to date.
+    ///
+    /// - Throws: `StorageError`.
+    func open(_ catalogue: EventCatalogue) throws -> any EventStorage {
+        switch database {
+        case .sqlite(let path): try SQLiteEventStorage(path: path, catalogue: catalogue)
+        case .postgres: preconditionFailure("refused by validate()")
+        }
+    }
+
+    /// Opens the storage for what is done to whole accounts. Brings it up to date, too.
+    ///
+    /// - Throws: `StorageError`.
+    func openForMaintenance() throws -> any StorageMaintenance {
+        switch database {
+        case .sqlite(let path):
+            try SQLiteEventStorage(path: path, catalogue: OfflineModel.catalogue)
+        case .postgres: preconditionFailure("refused by validate()")
+        }
+    }
+}
