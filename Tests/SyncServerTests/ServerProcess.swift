@@ -24,8 +24,18 @@ final class ServerProcess {
     /// Starts a server and waits until it is ready.
     ///
     /// - Parameter messages: where its log goes.
-    init(
+    convenience init(
         database: String, messages: FileHandle = .nullDevice, _ options: String...
+    ) throws {
+        try self.init(database: database, messages: messages, options: options)
+    }
+
+    /// Starts a server with a list of options.
+    ///
+    /// - Parameter scheme: what it says it serves.
+    init(
+        database: String, messages: FileHandle = .nullDevice, options: [String],
+        scheme: String = "http"
     ) throws {
         process = Process()
         process.executableURL = Self.binary
@@ -41,7 +51,7 @@ final class ServerProcess {
             line += part
         }
         let text = String(decoding: line, as: UTF8.self)
-        let prefix = "listening on http://127.0.0.1:"
+        let prefix = "listening on \(scheme)://127.0.0.1:"
         try #require(text.hasPrefix(prefix) && text.hasSuffix("\n"))
         base = String(text.dropFirst("listening on ".count).dropLast())
     }
@@ -53,6 +63,9 @@ final class ServerProcess {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
+
+    /// Sends the server a signal.
+    func signal(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 
     /// Asks the server to end, and does not wait for it.
     func terminate() { process.terminate() }
