@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        .verifies("SYNC-48"),
+        .verifies("OPS-5"),
         arguments: [
             ("both lengths", "Content-Length: 4\r\nTransfer-Encoding: chunked"),
             ("both lengths, turned", "Transfer-Encoding: chunked\r\nContent-Length: 4"),
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(
-        .verifies("SYNC-48"),
+        .verifies("OPS-5"),
         arguments: [
             "GET /healthz HTTP/1.1\r\n\r\n", "GET /healthz\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(
-        .verifies("SYNC-48"),
+        .verifies("OPS-5"),
         arguments: ["zz\r\n[]\r\n0\r\n\r\n", "fffffffffffffffff\r\n[]", "-2\r\n[]\r\n0\r\n\r\n"])
     func `a chunk whose size is none is the end of the connection`(chunks: String) async throws {
         let request = "\(Self.post)Transfer-Encoding: chunked\r\n\r\n\(chunks)"
@@ -111,7 +111,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-48"))
+    @Test(.verifies("OPS-5"))
     func `headers above 16 KiB are 431, however they are made up`() async throws {
         let long = String(repeating: "a", count: 17 * 1_024)
         #expect(try status(of: "\(Self.get)X: \(long)\r\n\r\n") == "431")
@@ -124,7 +124,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-7", "SYNC-48"))
+    @Test(.verifies("SYNC-7", "OPS-5"))
     func `a body that never ends is refused, then cut off`() async throws {
         for framing in ["Content-Length: 10000000000", "Transfer-Encoding: chunked"] {
             let connection = try RawConnection(server.base)
@@ -141,7 +141,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-48"), arguments: ["GET", "POST"])
+    @Test(.verifies("OPS-5"), arguments: ["GET", "POST"])
     func `a body that nobody asked for is no second request`(method: String) async throws {
         let connection = try RawConnection(server.base)
         let inner = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -337,7 +337,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-48")) func `a hundred requests at once are answered in order`()
+    @Test(.verifies("OPS-5")) func `a hundred requests at once are answered in order`()
         async throws
     {
         let connection = try RawConnection(server.base)
@@ -351,7 +351,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-49")) func `whoever drips a head or a body is cut off`() async throws {
+    @Test(.verifies("OPS-6")) func `whoever drips a head or a body is cut off`() async throws {
         let server = try Self.server(fixture, "--client-timeout", "2")
         let head = try RawConnection(server.base)
         let body = try RawConnection(server.base)
@@ -369,13 +369,13 @@ import Testing
             }
             return !headGoesOn && !bodyGoesOn
         }
-        #expect(try stopped.rest().hasPrefix("HTTP/1.1 408"))
+        #expect(try stopped.rest().isEmpty)
         #expect(try silent.rest().isEmpty)
         #expect(try await drips.value)
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-49")) func `whoever does not read his replies is cut off`() async throws {
+    @Test(.verifies("OPS-6")) func `whoever does not read his replies is cut off`() async throws {
         let server = try Self.server(fixture, "--client-timeout", "2")
         let client = ServerClient(base: server.base, token: Self.token)
         let large = (UInt64(1)...5).map { number in
@@ -399,7 +399,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-49"))
+    @Test(.verifies("OPS-6"))
     func `a flood of connections that say nothing keeps nobody out`() async throws {
         let server = try Self.server(fixture, "--connections", "50")
         var flood: [RawConnection] = []
@@ -411,7 +411,7 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("SYNC-47")) func `a token that asks too often waits, and others do not`()
+    @Test(.verifies("OPS-4")) func `a token that asks too often waits, and others do not`()
         async throws
     {
         let file = fixture.folder.appending(path: "two-tokens")

@@ -24,7 +24,7 @@ import Testing
             }
     }
 
-    @Test(.verifies("SYNC-54"))
+    @Test(.verifies("OPS-10"))
     func `an erased account leaves no trace, and the others stay`() async throws {
         let server = try ServerProcess(database: fixture.path, "--token-file", try tokens())
         let ana = ServerClient(base: server.base, token: "first")
@@ -61,7 +61,7 @@ import Testing
         return file.path
     }
 
-    @Test(.verifies("SYNC-55"))
+    @Test(.verifies("OPS-11"))
     func `an account that nobody uses is pruned, one that is only read is not`() async throws {
         let start = Date(timeIntervalSinceNow: -500 * 86_400)
         func storage(at day: Int) throws -> SQLiteEventStorage {
@@ -95,7 +95,7 @@ import Testing
         #expect(try await open.eventCount(account: "written") == 3)
     }
 
-    @Test(.verifies("SYNC-56"))
+    @Test(.verifies("OPS-12"))
     func `migrate brings a database of the first release up to date, with its events`()
         async throws
     {

@@ -32,7 +32,7 @@ import Testing
         return (process.terminationStatus, String(decoding: text, as: UTF8.self))
     }
 
-    @Test(.verifies("SYNC-44"))
+    @Test(.verifies("OPS-1"))
     func `a token that the server made opens the account, and the file holds its digest only`()
         async throws
     {
@@ -59,7 +59,7 @@ import Testing
         #expect(try run(ServerProcess.binary.path, "token", "a b").status == 64)
     }
 
-    @Test(.verifies("SYNC-46"))
+    @Test(.verifies("OPS-3"))
     func `a token file that everybody may write, or that says nonsense, is refused`() throws {
         func end(_ text: String, mode: Int = 0o600) throws -> (status: Int32, message: String) {
             let path = try file("tokens", text)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("SYNC-46"))
+    @Test(.verifies("OPS-3"))
     func `a token file that others may read is served with a warning, digests without`()
         async throws
     {
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("SYNC-46"))
+    @Test(.verifies("OPS-3"))
     func `SIGHUP makes the server read its tokens again, and nonsense changes nothing`()
         async throws
     {
@@ -129,7 +129,7 @@ import Testing
         #expect(server.stop() == 0)
     }
 
-    @Test(.verifies("SYNC-45")) func `what leaves the machine does so in TLS`() async throws {
+    @Test(.verifies("OPS-2")) func `what leaves the machine does so in TLS`() async throws {
         let key = fixture.folder.appending(path: "key.pem").path
         let certificate = fixture.folder.appending(path: "certificate.pem").path
         let made = try run(
@@ -162,7 +162,7 @@ import Testing
         #expect(server.stop() == 0)
     }
 
-    @Test(.verifies("SYNC-45"))
+    @Test(.verifies("OPS-2"))
     func `beyond loopback the server wants tokens and TLS, or the word that a proxy has it`()
         async throws
     {
@@ -181,7 +181,7 @@ import Testing
         #expect(!end.message.contains("secret"))
     }
 
-    @Test(.verifies("SYNC-4", "SYNC-50"))
+    @Test(.verifies("SYNC-4", "OPS-7"))
     func `a server whose database fails is well, but not ready`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
@@ -195,7 +195,7 @@ import Testing
         try await eventually { try await client.get("/readyz").status == 200 }
     }
 
-    @Test(.verifies("SYNC-51"))
+    @Test(.verifies("OPS-8"))
     func `the counters tell what was asked and answered, to the operator only`() async throws {
         let tokens = try file("tokens", "secret ana\nwatch @operator\n")
         let server = try ServerProcess(database: fixture.path, "--token-file", tokens)
@@ -238,7 +238,7 @@ import Testing
         for word in ["ana", "secret", "nothing-"] { #expect(!text.contains(word)) }
     }
 
-    @Test(.verifies("SYNC-43", "SYNC-52"))
+    @Test(.verifies("SYNC-43", "OPS-9"))
     func `each request is one line of JSON in the log, with counts and without contents`()
         async throws
     {

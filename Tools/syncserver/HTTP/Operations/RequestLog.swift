@@ -1,5 +1,5 @@
 // One line in the log and one count for each request: the outermost step. What a line says is
-// SYNC-43 and SYNC-52 in Spec/sync-protocol.md; neither events nor tokens nor queries are in it.
+// OPS-9 in Spec/operating.md; neither events nor tokens nor queries are in it (SYNC-43).
 
 import Hummingbird
 import Logging

@@ -1,5 +1,5 @@
 // Finds out for which account a request is made, and whether it is one too many, before anything
-// else looks at it. Spec/sync-protocol.md, SYNC-3 and SYNC-47.
+// else looks at it. Spec/sync-protocol.md, SYNC-3; Spec/operating.md, OPS-4.
 
 import Hummingbird
 

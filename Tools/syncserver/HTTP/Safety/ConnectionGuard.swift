@@ -1,6 +1,6 @@
 // Keeps one connection within its bounds: the time in which a request must have come and a reply
 // must have been read, and the bytes of a body. Stands between the HTTP codec and Hummingbird's
-// own handler, which bounds the time between two requests. Spec/sync-protocol.md, SYNC-48, SYNC-49.
+// own handler, which bounds the time between two requests. Spec/operating.md, OPS-5, OPS-6.
 
 import Hummingbird
 import NIOCore
@@ -113,9 +113,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             // Not read any further because the client has not got the replies before this one:
             // the time for those counts.
             guard handler.underWay <= 1 else { return handler.startReading(context) }
-            guard handler.underWay == 1 else { return handler.cut(context, .slowRequest) }
-            handler.metrics.countCut(.slowRequest)
-            handler.refuse(context, .requestTimeout)
+            // Not 408: devices take a refusal as a fault of theirs, and a broken connection as one
+            // of the network.
+            handler.cut(context, .slowRequest)
         }
     }
 

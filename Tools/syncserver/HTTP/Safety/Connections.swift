@@ -1,6 +1,6 @@
 // The connections that are open. Each has a ConnectionGuard that tells what it does; when there are
 // too many, the one that has been idle the longest makes room, so that a flood of connections that
-// say nothing keeps nobody out. Spec/sync-protocol.md, SYNC-49.
+// say nothing keeps nobody out. Spec/operating.md, OPS-6.
 
 import NIOCore
 import Synchronization

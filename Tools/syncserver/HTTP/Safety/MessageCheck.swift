@@ -1,6 +1,6 @@
 // What HTTP's parser lets pass, and another server on the way to this one might understand
 // otherwise: such requests are refused, so that nobody smuggles one inside another. Stands between
-// the parser and the HTTP codec. Spec/sync-protocol.md, SYNC-48.
+// the parser and the HTTP codec. Spec/operating.md, OPS-5.
 
 import NIOCore
 import NIOHTTP1
