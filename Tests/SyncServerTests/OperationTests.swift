@@ -276,6 +276,28 @@ import Testing
         }
     }
 
+    @Test(.verifies("OPS-9"))
+    func `a log that nobody reads holds up no request, and not the end`() async throws {
+        let pipe = Pipe()
+        let server = try ServerProcess(
+            database: fixture.path, messages: pipe.fileHandleForWriting, "--log-level", "debug")
+        let connection = try RawConnection(server.base)
+        let request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        for _ in 0..<30 {
+            connection.send(String(repeating: request, count: 100))
+            var count = 0
+            while count < 100, let part = try connection.receive() {
+                count += String(decoding: part, as: UTF8.self).count { $0 == "{" }
+            }
+            #expect(count == 100)
+        }
+        #expect(server.stop() == 0)
+        try pipe.fileHandleForWriting.close()
+        let log = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        let lines = log.count { $0 == UInt8(ascii: "\n") }
+        #expect((1..<3_000).contains(lines), "the log was not held up")
+    }
+
     @Test(.verifies("SYNC-42"))
     func `a server that is told to end waits for nobody for ever, and takes nobody in`()
         async throws

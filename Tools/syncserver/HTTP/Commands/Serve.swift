@@ -85,7 +85,11 @@ struct Serve: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let logger = Logger(label: "syncserver") { [logLevel] _ in JSONLogHandler(level: logLevel) }
+        let writer = LogWriter()
+        defer { writer.flush() }
+        let logger = Logger(label: "syncserver") { [logLevel] _ in
+            JSONLogHandler(level: logLevel, writer: writer)
+        }
         let catalogue = OfflineModel.catalogue
         let tokens: TokenFile?
         let storage: any EventStorage

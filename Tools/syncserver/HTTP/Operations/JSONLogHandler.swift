@@ -1,5 +1,5 @@
 // The server's log: one JSON object a line on standard error, for machines to read. Everything that
-// logs here goes through it. Spec/operating.md.
+// logs here goes through it, and on to LogWriter. Spec/operating.md, OPS-9.
 
 import EventSourcing
 import Foundation
@@ -15,7 +15,12 @@ struct JSONLogHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    init(level: Logger.Level) { logLevel = level }
+    private let writer: LogWriter
+
+    init(level: Logger.Level, writer: LogWriter) {
+        logLevel = level
+        self.writer = writer
+    }
 
     func log(event: LogEvent) {
         var line = Array("{".utf8)
@@ -37,8 +42,6 @@ struct JSONLogHandler: LogHandler {
             append(key == "hb.request.id" ? "request" : key, value)
         }
         line.append(contentsOf: Array("}\n".utf8))
-        // One write a line, so that lines of several threads do not mix. If it fails there is
-        // nobody to tell.
-        try? FileHandle.standardError.write(contentsOf: Data(line))
+        writer.write(line)
     }
 }

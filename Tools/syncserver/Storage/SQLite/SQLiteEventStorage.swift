@@ -74,9 +74,10 @@ package final class SQLiteEventStorage: EventStorage {
                     try SQLiteSchema.isUseNoted(db, of: account, now)
                 )
             }
-            // Once a day for an account that is only read.
+            // Once a day for an account that is only read. Reading does not fail because of it: the
+            // next read tries again.
             if !isNoted {
-                try await pool.write { try SQLiteSchema.noteUse($0, of: account, now) }
+                try? await pool.write { try SQLiteSchema.noteUse($0, of: account, now) }
             }
             return page
         }
