@@ -49,7 +49,7 @@ struct Serve: AsyncParsableCommand {
     var behindTlsProxy = false
 
     @Option(help: "Requests a second that a token may make; 0 sets no limit.")
-    var rate = 100
+    var rate = 500
 
     @Option(help: "Connections that may be open.")
     var connections = 1_000

@@ -24,6 +24,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private let timeLimit: TimeAmount
     /// Requests whose reply has not been handed over.
     private var underWay = 0
+    /// Replies that were handed over, and not taken by the system yet.
+    private var unsent = 0
     private var bodyBytes = 0
     /// The client waits for 100 before it sends the body.
     private var expectsContinue = false
@@ -97,12 +99,14 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers what is no HTTP at once, unless a reply is under way: then Hummingbird closes.
+    /// Answers what is no HTTP at once, unless a reply is under way: then Hummingbird closes. What
+    /// comes behind a refusal gets no second answer.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard error is HTTPParserError || error is HTTP1TypeConversionError, underWay == 0 else {
             return context.fireErrorCaught(error)
         }
         let isOverflow = (error as? HTTPParserError) == .headerOverflow
+        guard requestEnd == nil else { return cut(context, .notHTTP) }
         metrics.countCut(.notHTTP)
         refuse(context, isOverflow ? .requestHeaderFieldsTooLarge : .badRequest)
     }
@@ -119,16 +123,26 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    /// Every reply has its time, counted from when the one before it was taken.
     private func startWriting(_ context: ChannelHandlerContext, _ sent: EventLoopFuture<Void>) {
-        replyEnd?.cancel()
-        replyEnd = schedule(context) { handler, context in handler.cut(context, .slowReader) }
+        unsent += 1
+        if replyEnd == nil { waitForReader(context) }
         let box = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
         sent.whenComplete { _ in
             let (handler, context) = box.value
+            handler.unsent -= 1
             handler.replyEnd?.cancel()
             handler.replyEnd = nil
-            if handler.closesAfterReply { context.close(promise: nil) }
+            if handler.closesAfterReply {
+                context.close(promise: nil)
+            } else if handler.unsent > 0 {
+                handler.waitForReader(context)
+            }
         }
+    }
+
+    private func waitForReader(_ context: ChannelHandlerContext) {
+        replyEnd = schedule(context) { handler, context in handler.cut(context, .slowReader) }
     }
 
     private func schedule(
