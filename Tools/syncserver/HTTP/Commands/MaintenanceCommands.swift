@@ -17,7 +17,7 @@ struct Migrate: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let storage = try storage.openForMaintenance()
+            let storage = try await storage.openForMaintenance()
             let version = try await storage.schemaVersion()
             try storage.close()
             print("up to date: \(version)")
@@ -44,7 +44,7 @@ struct Erase: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let storage = try storage.openForMaintenance()
+            let storage = try await storage.openForMaintenance()
             let count = try await storage.eventCount(account: account)
             if yes { try await storage.erase(account: account) }
             try storage.close()
@@ -73,7 +73,7 @@ struct Prune: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let storage = try storage.openForMaintenance()
+            let storage = try await storage.openForMaintenance()
             let limit = Date(timeIntervalSinceNow: -Double(unusedFor.count) * 86_400)
             let accounts = try await storage.accounts(unusedSince: limit)
             for account in accounts {

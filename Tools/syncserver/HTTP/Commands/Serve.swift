@@ -100,7 +100,7 @@ struct Serve: AsyncParsableCommand {
         do {
             tokens = try tokenFile.map { try TokenFile($0, logger: logger) }
             server = try channels(open, metrics)
-            storage = try self.storage.open(catalogue)
+            storage = try await self.storage.open(catalogue)
         } catch { throw SyncServer.failure(error) }
         let application = Application(
             router: router(storage, catalogue, tokens, metrics, open),

@@ -1,5 +1,6 @@
-// --database, for every command that needs one, and what is behind it: the place where a further
-// kind of database is added.
+// --database, for every command that needs one, and what is behind it: the one place where a further
+// kind of database is opened. It has an EventStorage for serving and a StorageMaintenance for
+// looking after it.
 
 import ArgumentParser
 import EventSourcing
@@ -24,7 +25,7 @@ struct StorageOptions: ParsableArguments {
     /// Opens the storage and brings it up to date.
     ///
     /// - Throws: `StorageError`.
-    func open(_ catalogue: EventCatalogue) throws -> any EventStorage {
+    func open(_ catalogue: EventCatalogue) async throws -> any EventStorage {
         switch database {
         case .sqlite(let path): try SQLiteEventStorage(path: path, catalogue: catalogue)
         case .postgres: preconditionFailure("refused by validate()")
@@ -34,7 +35,7 @@ struct StorageOptions: ParsableArguments {
     /// Opens the storage for what is done to whole accounts. Brings it up to date, too.
     ///
     /// - Throws: `StorageError`.
-    func openForMaintenance() throws -> any StorageMaintenance {
+    func openForMaintenance() async throws -> any StorageMaintenance {
         switch database {
         case .sqlite(let path):
             try SQLiteEventStorage(path: path, catalogue: OfflineModel.catalogue)
