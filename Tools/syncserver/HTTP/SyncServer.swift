@@ -7,6 +7,7 @@ import Foundation
 import Hummingbird
 import Logging
 import OfflineModel
+import SyncServerPostgreSQL
 import SyncServerStorage
 
 /// `syncserver`.
@@ -30,8 +31,8 @@ struct SyncServer: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Where the events are kept: sqlite:PATH, created if it is not there. "
-                + "postgres:// is not served by this build.",
+            "Where the events are kept: sqlite:PATH, created if it is not there, or "
+                + "postgres://USER@HOST/DATABASE, whose schema is brought up to date.",
             valueName: "location"))
     var database: DatabaseLocation
 
@@ -42,10 +43,6 @@ struct SyncServer: AsyncParsableCommand {
     var tokenFile: String?
 
     func validate() throws {
-        if case .postgres = database {
-            throw ValidationError(
-                "this build serves SQLite only; give --database sqlite:PATH")
-        }
         if tokenFile == nil, !Loopback.contains(host) {
             throw ValidationError(
                 "\(host) is not a loopback address: without --token-file anyone who reaches it "
@@ -60,7 +57,7 @@ struct SyncServer: AsyncParsableCommand {
         let storage: any EventStorage
         do {
             tokens = try tokenFile.map { try AccountTokens(file: $0) }
-            storage = try open(catalogue)
+            storage = try await open(catalogue)
         } catch let error as StorageError {
             throw Self.failure(error.detail, error.code == .wrongDatabase ? 65 : 74)
         } catch let error as AccountTokens.Fault {
@@ -96,10 +93,11 @@ struct SyncServer: AsyncParsableCommand {
         try storage.close()
     }
 
-    private func open(_ catalogue: EventCatalogue) throws -> any EventStorage {
+    private func open(_ catalogue: EventCatalogue) async throws -> any EventStorage {
         switch database {
         case .sqlite(let path): try SQLiteEventStorage(path: path, catalogue: catalogue)
-        case .postgres: preconditionFailure("refused by validate()")
+        case .postgres(let url):
+            try await PostgreSQLEventStorage(PostgreSQLLocation(url))
         }
     }
 
