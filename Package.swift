@@ -169,7 +169,8 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",
+                "OfflineModel", "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport",
+                "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

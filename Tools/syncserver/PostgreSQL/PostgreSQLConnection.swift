@@ -56,8 +56,11 @@ actor PostgreSQLConnection {
 
     private func connected() throws -> Link {
         if let link {
-            // A server that has gone away has closed its end: seen here without asking it.
-            if PQconsumeInput(link.handle) == 1, PQstatus(link.handle) == CONNECTION_OK {
+            // A server that has gone away has closed its end: seen without asking it. It may have
+            // said why, so the first look can find those words and the second the end.
+            if PQconsumeInput(link.handle) == 1, PQconsumeInput(link.handle) == 1,
+                PQstatus(link.handle) == CONNECTION_OK
+            {
                 return link
             }
             self.link = nil
