@@ -6,7 +6,7 @@ import SyncServerStorage
 import TestSupport
 import Testing
 
-@Suite struct VerdictTests {
+@Suite(.verifies("PG-2")) struct VerdictTests {
     private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
 
     @Test(.verifies("SYNC-22", "SYNC-24"), arguments: StorageKind.all)
