@@ -81,10 +81,27 @@ let package = Package(
             dependencies: ["SyncServerBatch", .product(name: "GRDB", package: "GRDB.swift")],
             path: "Tools/syncserver/Storage",
             swiftSettings: strict),
+        .systemLibrary(
+            name: "CPostgreSQL", path: "Tools/syncserver/CPostgreSQL",
+            pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        // Of its own, so that nothing but the server needs libpq. Spec/sql is linked into it.
+        .target(
+            name: "SyncServerPostgreSQL",
+            dependencies: [
+                "CPostgreSQL", "SyncServerStorage",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ],
+            path: "Tools/syncserver/PostgreSQL",
+            exclude: ["sql/supabase.sql"],
+            resources: [
+                .embedInCode("sql/0001_events.sql"), .embedInCode("sql/0002_accounts.sql"),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "syncserver",
             dependencies: [
                 "OfflineModel",
+                "SyncServerPostgreSQL",
                 "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -165,7 +182,8 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",
+                "OfflineModel", "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport",
+                "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["Inputs"],

@@ -132,8 +132,9 @@ import Testing
         try old.close()
         #expect(try command("migrate") == 0)
         #expect(try command("migrate") == 0)
-        let storage = try fixture.open()
-        #expect(try await storage.all() == events.map(\.line))
+        let storage: SQLiteEventStorage = try fixture.open()
+        let all = try await TestStorage(fixture: fixture, storage: storage).all()
+        #expect(all == events.map(\.line))
         #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
         // Nobody knows when it was used last, so it counts as used now.
         #expect(try await storage.accounts(unusedSince: Date()).isEmpty)

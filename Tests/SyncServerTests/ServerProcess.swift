@@ -23,7 +23,9 @@ final class ServerProcess {
 
     /// Starts a server and waits until it is ready.
     ///
-    /// - Parameter messages: where its log goes.
+    /// - Parameters:
+    ///   - database: a URL, or the path of a SQLite file.
+    ///   - messages: where its log goes.
     convenience init(
         database: String, messages: FileHandle = .nullDevice, _ options: String...
     ) throws {
@@ -39,7 +41,8 @@ final class ServerProcess {
     ) throws {
         process = Process()
         process.executableURL = Self.binary
-        process.arguments = ["--port", "0", "--database", "sqlite:\(database)"] + options
+        let location = database.contains("://") ? database : "sqlite:\(database)"
+        process.arguments = ["--port", "0", "--database", location] + options
         let output = Pipe()
         process.standardOutput = output
         process.standardError = messages

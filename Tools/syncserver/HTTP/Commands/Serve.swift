@@ -64,7 +64,6 @@ struct Serve: AsyncParsableCommand {
     var logLevel = Logger.Level.info
 
     func validate() throws {
-        try storage.validate()
         if tokenFile == nil, !Loopback.contains(host) {
             throw ValidationError(
                 "\(host) is not a loopback address: without --token-file anyone who reaches it "

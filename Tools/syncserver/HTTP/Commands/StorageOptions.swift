@@ -5,22 +5,17 @@
 import ArgumentParser
 import EventSourcing
 import OfflineModel
+import SyncServerPostgreSQL
 import SyncServerStorage
 
 /// The option that names the database.
 struct StorageOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Where the events are kept: sqlite:PATH, created if it is not there. "
-                + "postgres:// is not served by this build.",
+            "Where the events are kept: sqlite:PATH, created if it is not there, or "
+                + "postgres://USER@HOST/DATABASE, whose schema is brought up to date.",
             valueName: "location"))
     var database: DatabaseLocation
-
-    func validate() throws {
-        if case .postgres = database {
-            throw ValidationError("this build serves SQLite only; give --database sqlite:PATH")
-        }
-    }
 
     /// Opens the storage and brings it up to date.
     ///
@@ -28,7 +23,7 @@ struct StorageOptions: ParsableArguments {
     func open(_ catalogue: EventCatalogue) async throws -> any EventStorage {
         switch database {
         case .sqlite(let path): try SQLiteEventStorage(path: path, catalogue: catalogue)
-        case .postgres: preconditionFailure("refused by validate()")
+        case .postgres(let url): try await PostgreSQLEventStorage(PostgreSQLLocation(url))
         }
     }
 
@@ -39,7 +34,7 @@ struct StorageOptions: ParsableArguments {
         switch database {
         case .sqlite(let path):
             try SQLiteEventStorage(path: path, catalogue: OfflineModel.catalogue)
-        case .postgres: preconditionFailure("refused by validate()")
+        case .postgres(let url): try await PostgreSQLEventStorage(PostgreSQLLocation(url))
         }
     }
 }

@@ -43,9 +43,11 @@ struct SQLiteAppend {
         lastSerial = firstSerial
         findID = try db.cachedStatement(
             sql: "SELECT line FROM event WHERE account = ? AND id = ?")
+        // Left alone, SQLite would look through all events of the account.
         findSequence = try db.cachedStatement(
             sql: """
-                SELECT 1 FROM event WHERE account = ? AND source = ? AND sequence = ? AND id <> ?
+                SELECT 1 FROM event INDEXED BY event_by_source
+                WHERE account = ? AND source = ? AND sequence = ? AND id <> ?
                 """)
         insertEvent = try db.cachedStatement(
             sql: """
