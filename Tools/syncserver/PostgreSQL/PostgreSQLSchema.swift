@@ -56,16 +56,18 @@ enum PostgreSQLSchema {
     @discardableResult
     static func migrate(_ connection: PostgreSQLConnection) async throws -> [Int] {
         guard try await version(connection) < newest else { return [] }
-        let lock = "hashtextextended('daybook.migration', 0)"
-        try await connection.runScript("SELECT pg_advisory_lock(\(lock))")
         do {
+            // A step takes as long as it takes, and so does waiting for another server's.
+            try await connection.runScript("SET statement_timeout = 0")
+            try await connection.runScript(
+                "SELECT pg_advisory_lock(hashtextextended('daybook.migration', 0))")
             let version = try await version(connection)
             let missing = steps.filter { $0.number > version }
             for step in missing { try await connection.runScript(step.sql) }
-            try await connection.runScript("SELECT pg_advisory_unlock(\(lock))")
+            // The lock and the setting go with the connection; the next use opens another.
+            await connection.close()
             return missing.map { $0.number }
         } catch {
-            // The lock goes with the connection.
             await connection.close()
             throw error
         }
