@@ -90,7 +90,11 @@ final class PostgreSQLFixture: DatabaseFixture {
 
     init(_ cluster: PostgreSQLCluster? = nil) async throws {
         self.cluster = try cluster ?? .shared()
-        _ = try await self.cluster.connect("postgres").run("CREATE DATABASE \(name)")
+        let server = try self.cluster.connect("postgres")
+        // A busy machine is no reason to give up.
+        _ = try await server.run("SET statement_timeout = 0")
+        _ = try await server.run("CREATE DATABASE \(name)")
+        _ = try await server.run("ALTER DATABASE \(name) SET statement_timeout = '2min'")
     }
 
     deinit {

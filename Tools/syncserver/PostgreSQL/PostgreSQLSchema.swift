@@ -59,20 +59,21 @@ enum PostgreSQLSchema {
     @discardableResult
     static func migrate(_ connection: PostgreSQLConnection) async throws -> [Int] {
         guard try await version(connection) < newest else { return [] }
-        let lock = "hashtextextended('daybook.migration', 0)"
-        let result: Result<[Int], any Error>
         do {
-            // A step, and waiting for another server's, may take longer than a request.
+            // A step takes as long as it takes, and so does waiting for another server's.
             try await connection.runScript("SET statement_timeout = 0")
-            try await connection.runScript("SELECT pg_advisory_lock(\(lock))")
+            try await connection.runScript(
+                "SELECT pg_advisory_lock(hashtextextended('daybook.migration', 0))")
             let version = try await version(connection)
             let missing = steps.filter { $0.number > version }
             for step in missing { try await connection.runScript(step.sql) }
-            result = .success(missing.map { $0.number })
-        } catch { result = .failure(error) }
-        // The lock and the setting go with the connection.
-        await connection.close()
-        return try result.get()
+            // The lock and the setting go with the connection; the next use opens another.
+            await connection.close()
+            return missing.map { $0.number }
+        } catch {
+            await connection.close()
+            throw error
+        }
     }
 
     private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
