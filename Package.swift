@@ -25,6 +25,9 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         // The library, from the bytes upwards.
@@ -78,15 +81,40 @@ let package = Package(
             dependencies: ["SyncServerBatch", .product(name: "GRDB", package: "GRDB.swift")],
             path: "Tools/syncserver/Storage",
             swiftSettings: strict),
+        .systemLibrary(
+            name: "CPostgreSQL", path: "Tools/syncserver/CPostgreSQL",
+            pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        // Of its own, so that nothing but the server needs libpq. Spec/sql is linked into it.
+        .target(
+            name: "SyncServerPostgreSQL",
+            dependencies: [
+                "CPostgreSQL", "SyncServerStorage",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ],
+            path: "Tools/syncserver/PostgreSQL",
+            exclude: ["sql/supabase.sql"],
+            resources: [
+                .embedInCode("sql/0001_events.sql"), .embedInCode("sql/0002_accounts.sql"),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "syncserver",
             dependencies: [
                 "OfflineModel",
+                "SyncServerPostgreSQL",
                 "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
+                .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             path: "Tools/syncserver/HTTP",
             swiftSettings: strict),
@@ -154,9 +182,11 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "OfflineModel", "SyncServerStorage", "TestSupport", "syncserver",
+                "OfflineModel", "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport",
+                "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
+            exclude: ["Inputs"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncHistoryTests",

@@ -288,7 +288,7 @@ import Testing
             #expect(end.message.contains(word))
         }
         let database = "sqlite:\(fixture.path)"
-        try expect(64, "SQLite only", ["--database", "postgres://localhost/x"])
+        try expect(74, "refused", ["--database", "postgres://127.0.0.1:1/x"])
         try expect(64, "invalid", ["--database", "mysql:x"])
         try expect(64, "loopback", ["--database", database, "--host", "0.0.0.0"])
         try expect(74, "token file", ["--database", database, "--token-file", "/nowhere"])

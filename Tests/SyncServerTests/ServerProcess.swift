@@ -23,13 +23,26 @@ final class ServerProcess {
 
     /// Starts a server and waits until it is ready.
     ///
-    /// - Parameter messages: where its log goes.
-    init(
+    /// - Parameters:
+    ///   - database: a URL, or the path of a SQLite file.
+    ///   - messages: where its log goes.
+    convenience init(
         database: String, messages: FileHandle = .nullDevice, _ options: String...
+    ) throws {
+        try self.init(database: database, messages: messages, options: options)
+    }
+
+    /// Starts a server with a list of options.
+    ///
+    /// - Parameter scheme: what it says it serves.
+    init(
+        database: String, messages: FileHandle = .nullDevice, options: [String],
+        scheme: String = "http"
     ) throws {
         process = Process()
         process.executableURL = Self.binary
-        process.arguments = ["--port", "0", "--database", "sqlite:\(database)"] + options
+        let location = database.contains("://") ? database : "sqlite:\(database)"
+        process.arguments = ["--port", "0", "--database", location] + options
         let output = Pipe()
         process.standardOutput = output
         process.standardError = messages
@@ -41,7 +54,7 @@ final class ServerProcess {
             line += part
         }
         let text = String(decoding: line, as: UTF8.self)
-        let prefix = "listening on http://127.0.0.1:"
+        let prefix = "listening on \(scheme)://127.0.0.1:"
         try #require(text.hasPrefix(prefix) && text.hasSuffix("\n"))
         base = String(text.dropFirst("listening on ".count).dropLast())
     }
@@ -53,6 +66,9 @@ final class ServerProcess {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
+
+    /// Sends the server a signal.
+    func signal(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 
     /// Asks the server to end, and does not wait for it.
     func terminate() { process.terminate() }

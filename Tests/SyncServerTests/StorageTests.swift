@@ -13,13 +13,13 @@ import Testing
     init() throws { fixture = try StorageFixture() }
 
     @Test(.verifies("SYNC-17")) func `every commit is synced before it is answered`() throws {
-        let storage = try fixture.open()
+        let storage: SQLiteEventStorage = try fixture.open()
         #expect(try storage.writerPragma("synchronous") == "2")
         #expect(try storage.writerPragma("journal_mode") == "wal")
     }
 
     @Test func `the file can be read by its owner only`() throws {
-        let storage = try fixture.open()
+        let storage: SQLiteEventStorage = try fixture.open()
         for suffix in ["", "-wal", "-shm"] {
             let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path + suffix)
             #expect((attributes[.posixPermissions] as? Int).map { $0 & 0o777 } == 0o600)
@@ -28,48 +28,40 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "-wal"))
     }
 
-    @Test func `what was applied is there after reopening`() async throws {
+    @Test(arguments: StorageKind.all)
+    func `what was applied is there after reopening`(kind: StorageKind) async throws {
         let events = Sample.cities(3)
         let note = Sample.note("added", "n", 4)
-        do {
-            let storage = try fixture.open()
-            _ = try await storage.append(events + [note])
-            try storage.close()
-        }
-        let storage = try fixture.open()
+        let first = try await kind.open()
+        _ = try await first.append(events + [note])
+        try first.close()
+        let storage = try await first.another()
         #expect(try await storage.all() == (events + [note]).map(\.line))
         #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
         let change = Sample.note("updated", "n", 5, base: note.id)
         #expect(try await storage.append([change]).map(\.status) == [.applied])
     }
 
-    @Test(.verifies("SYNC-17"))
-    func `a batch that fails in the middle leaves nothing behind`() async throws {
-        let storage = try fixture.open()
+    @Test(.verifies("SYNC-17"), arguments: StorageKind.all)
+    func `a batch that fails in the middle leaves nothing behind`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let first = Sample.cities(1)
         _ = try await storage.append(first)
-        let other = try DatabaseQueue(path: fixture.path)
-        try await other.write { db in
-            try db.execute(
-                sql: """
-                    CREATE TRIGGER failure BEFORE INSERT ON event WHEN NEW.sequence = 3
-                    BEGIN SELECT RAISE(ABORT, 'failure'); END
-                    """)
-        }
+        try await storage.fixture.failInserts(ofSequence: 3)
         let note = Sample.note("added", "n", 9)
         let batch = [note] + Sample.cities(2, from: 2)
         await #expect(throws: StorageError.self) { try await storage.append(batch) }
         #expect(try await storage.all() == first.map(\.line))
-        try await other.write { try $0.execute(sql: "DROP TRIGGER failure") }
+        try await storage.fixture.mend()
         #expect(try await storage.append(batch).allSatisfy { $0.status == .applied })
         #expect(try await storage.all() == (first + batch).map(\.line))
     }
 
-    @Test(.verifies("SYNC-19", "SYNC-35"))
-    func `the server's order is the order of commits, whatever the page size`()
+    @Test(.verifies("SYNC-19", "SYNC-35"), arguments: StorageKind.all)
+    func `the server's order is the order of commits, whatever the page size`(kind: StorageKind)
         async throws
     {
-        let storage = try fixture.open()
+        let storage = try await kind.open()
         let events = Sample.cities(25)
         for event in events.reversed() { _ = try await storage.append([event]) }
         for limit in [1, 7, 25, 500] {
@@ -77,8 +69,9 @@ import Testing
         }
     }
 
-    @Test(.verifies("SYNC-36")) func `the order of a source is its sequence`() async throws {
-        let storage = try fixture.open()
+    @Test(.verifies("SYNC-36"), arguments: StorageKind.all)
+    func `the order of a source is its sequence`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         var events = Sample.cities(25)
         var foreign = Sample.cities(2)
         for index in foreign.indices { foreign[index].source = UUID() }
@@ -92,8 +85,9 @@ import Testing
         }
     }
 
-    @Test(.verifies("SYNC-33")) func `an empty page leads on to what comes later`() async throws {
-        let storage = try fixture.open()
+    @Test(.verifies("SYNC-33"), arguments: StorageKind.all)
+    func `an empty page leads on to what comes later`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let start = try await storage.page(account: "ana", source: nil, after: nil, limit: 10)
         #expect(start.lines.isEmpty)
         _ = try await storage.append(Sample.cities(3))
@@ -104,8 +98,9 @@ import Testing
         #expect(end == EventPage(lines: [], next: page.next))
     }
 
-    @Test(.verifies("SYNC-34")) func `a page of large events is cut short`() async throws {
-        let storage = try fixture.open()
+    @Test(.verifies("SYNC-34"), arguments: StorageKind.all)
+    func `a page of large events is cut short`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         var events = Sample.cities(8)
         for index in events.indices {
             events[index].data =
@@ -119,9 +114,9 @@ import Testing
         #expect(try await storage.all() == events.map(\.line))
     }
 
-    @Test(.verifies("SYNC-15", "SYNC-31"))
-    func `lines are kept to the byte, without the position`() async throws {
-        let storage = try fixture.open()
+    @Test(.verifies("SYNC-15", "SYNC-31"), arguments: StorageKind.all)
+    func `lines are kept to the byte, without the position`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let event = Sample(
             sequence: 7, data: #"{"userId":"ana", "cityId":"lis\u0062on","n":1.0e3}"#)
         let position = #","position":"00000000000000000001","type""#
@@ -130,8 +125,9 @@ import Testing
         #expect(try await storage.all() == [event.line])
     }
 
-    @Test(.verifies("SYNC-12")) func `what is no line of a log is stored as one`() async throws {
-        let storage = try fixture.open()
+    @Test(.verifies("SYNC-12"), arguments: StorageKind.all)
+    func `what is no line of a log is stored as one`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let event = Sample(sequence: 7, lane: nil, time: nil)
         let loose = """
             { "data": \(event.data), "type": "\(event.type)", "id": "\(event.id.uuidString)",
@@ -149,7 +145,7 @@ import Testing
     @Test func `a database of a newer server, of another application or of none is refused`()
         throws
     {
-        try fixture.open().close()
+        try (fixture.open() as SQLiteEventStorage).close()
         let queue = try DatabaseQueue(path: fixture.path)
         try queue.write {
             try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99 the future')")
@@ -170,7 +166,7 @@ import Testing
 
     private func expectWrongDatabase(_ word: String) {
         do {
-            try fixture.open().close()
+            try (fixture.open() as SQLiteEventStorage).close()
             Issue.record("opened")
         } catch let error as StorageError {
             #expect(error.code == .wrongDatabase)

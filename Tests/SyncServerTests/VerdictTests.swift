@@ -1,4 +1,4 @@
-// What the storage says about each kind of event, and what it then holds.
+// What every storage says about each kind of event, and what it then holds.
 
 import EventSourcing
 import Foundation
@@ -6,37 +6,35 @@ import SyncServerStorage
 import TestSupport
 import Testing
 
-@Suite struct VerdictTests {
-    let fixture: StorageFixture
-    let storage: SQLiteEventStorage
-
-    init() throws {
-        fixture = try StorageFixture()
-        storage = try fixture.open()
-    }
-
+@Suite(.verifies("PG-2")) struct VerdictTests {
     private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
 
-    @Test(.verifies("SYNC-22", "SYNC-24"))
-    func `a new event is applied, and the same again is a duplicate`() async throws {
+    @Test(.verifies("SYNC-22", "SYNC-24"), arguments: StorageKind.all)
+    func `a new event is applied, and the same again is a duplicate`(kind: StorageKind) async throws
+    {
+        let storage = try await kind.open()
         let event = Sample(sequence: 1)
         #expect(try await storage.append([event]) == [Verdict(event.id, .applied)])
         #expect(try await storage.append([event]) == [Verdict(event.id, .duplicate)])
         #expect(try await storage.all() == [event.line])
     }
 
-    @Test(.verifies("SYNC-16", "SYNC-18"))
-    func `an event that stands twice in a batch is stored once`() async throws {
+    @Test(.verifies("SYNC-16", "SYNC-18"), arguments: StorageKind.all)
+    func `an event that stands twice in a batch is stored once`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let event = Sample(sequence: 1)
         let verdicts = try await storage.append([event, event])
         #expect(statuses(verdicts) == [.applied, .duplicate])
         #expect(try await storage.all() == [event.line])
     }
 
-    @Test(.verifies("SYNC-24"))
-    func `the same content from another source and in another spelling is a duplicate`()
+    @Test(.verifies("SYNC-24"), arguments: StorageKind.all)
+    func `the same content from another source and in another spelling is a duplicate`(
+        kind: StorageKind
+    )
         async throws
     {
+        let storage = try await kind.open()
         var event = Sample(sequence: 1)
         _ = try await storage.append([event])
         event.source = UUID()
@@ -47,8 +45,9 @@ import Testing
         #expect(statuses(try await storage.append([event])) == [.duplicate])
     }
 
-    @Test(.verifies("SYNC-25"))
-    func `the same id with other content is rejected as id_reused`() async throws {
+    @Test(.verifies("SYNC-25"), arguments: StorageKind.all)
+    func `the same id with other content is rejected as id_reused`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         var event = Sample(sequence: 1)
         _ = try await storage.append([event])
         let line = event.line
@@ -59,10 +58,13 @@ import Testing
         #expect(try await storage.all() == [line])
     }
 
-    @Test(.verifies("SYNC-23"))
-    func `two events under one source and sequence are both kept, with source_fork`()
+    @Test(.verifies("SYNC-23"), arguments: StorageKind.all)
+    func `two events under one source and sequence are both kept, with source_fork`(
+        kind: StorageKind
+    )
         async throws
     {
+        let storage = try await kind.open()
         let one = Sample(sequence: 1)
         let other = Sample(sequence: 1, subject: "porto", data: #"{"userId":"a","cityId":"porto"}"#)
         let verdicts = try await storage.append([one, other])
@@ -78,7 +80,8 @@ import Testing
 
     @Test(
         .verifies("SYNC-11", "SYNC-14", "SYNC-26"),
-        arguments: [
+        arguments: StorageKind.all,
+        [
             (#""specversion":"1.0""#, #""specversion":"0.3""#),
             (#""type":"daybook.city.saved""#, #""type":"""#),
             (#""source":"urn:uuid:"#, #""source":"device/"#),
@@ -87,10 +90,11 @@ import Testing
             (#""time":"2026"#, #""time":"next year"#),
         ])
     func `an event that breaks a rule is rejected as invalid_event`(
-        rule: String, broken: String
+        kind: StorageKind, change: (rule: String, broken: String)
     ) async throws {
+        let storage = try await kind.open()
         let event = Sample(sequence: 1)
-        let line = event.line.replacing(rule, with: broken)
+        let line = event.line.replacing(change.rule, with: change.broken)
         #expect(line != event.line)
         let verdict = try #require(try await storage.append(lines: [line]).first)
         #expect(verdict.id == event.id)
@@ -100,8 +104,9 @@ import Testing
         #expect(try await storage.all().isEmpty)
     }
 
-    @Test(.verifies("SYNC-13", "SYNC-26"))
-    func `an event above 256 KiB is rejected as too_large`() async throws {
+    @Test(.verifies("SYNC-13", "SYNC-26"), arguments: StorageKind.all)
+    func `an event above 256 KiB is rejected as too_large`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         var event = Sample(sequence: 1)
         event.data =
             #"{"userId":"ana","cityId":"lisbon","x":"\#(String(repeating: "x", count: 256 * 1024))"}"#
@@ -110,10 +115,11 @@ import Testing
         #expect(verdict.code == .tooLarge)
     }
 
-    @Test(.verifies("SYNC-27"))
-    func `a change based on the head is applied, on anything else a conflict`()
+    @Test(.verifies("SYNC-27"), arguments: StorageKind.all)
+    func `a change based on the head is applied, on anything else a conflict`(kind: StorageKind)
         async throws
     {
+        let storage = try await kind.open()
         let added = Sample.note("added", "n", 1)
         let mine = Sample.note("updated", "n", 2, base: added.id, text: "mine")
         let theirs = Sample.note("updated", "n", 3, base: added.id, text: "theirs")
@@ -127,18 +133,22 @@ import Testing
         #expect(statuses(try await storage.append([deleted])) == [.applied])
     }
 
-    @Test(.verifies("SYNC-27"))
-    func `a change with a base to a note that the server does not know is a conflict`()
+    @Test(.verifies("SYNC-27"), arguments: StorageKind.all)
+    func `a change with a base to a note that the server does not know is a conflict`(
+        kind: StorageKind
+    )
         async throws
     {
+        let storage = try await kind.open()
         let change = Sample.note("updated", "n", 2, base: UUID())
         let verdict = try #require(try await storage.append([change]).first)
         #expect(verdict.status == .conflict)
         #expect(verdict.current == nil)
     }
 
-    @Test(.verifies("SYNC-28"))
-    func `a change without a base is applied whatever the head`() async throws {
+    @Test(.verifies("SYNC-28"), arguments: StorageKind.all)
+    func `a change without a base is applied whatever the head`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let events = [
             Sample.note("added", "n", 1), Sample.note("updated", "n", 2),
             Sample.note("updated", "n", 3),
@@ -149,8 +159,11 @@ import Testing
         #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == events[2].line)
     }
 
-    @Test(.verifies("SYNC-28"))
-    func `the head is the event that the views show, whatever arrived last`() async throws {
+    @Test(.verifies("SYNC-28"), arguments: StorageKind.all)
+    func `the head is the event that the views show, whatever arrived last`(kind: StorageKind)
+        async throws
+    {
+        let storage = try await kind.open()
         let added = Sample.note("added", "n", 1)
         var newer = Sample.note("updated", "n", 2)
         newer.time = "2026-02-22T12:00:00.000Z"
@@ -164,7 +177,10 @@ import Testing
         #expect(statuses(try await storage.append([next])) == [.applied])
     }
 
-    @Test(.verifies("SYNC-28")) func `a deletion stays the head`() async throws {
+    @Test(.verifies("SYNC-28"), arguments: StorageKind.all) func `a deletion stays the head`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
         let added = Sample.note("added", "n", 1)
         let deleted = Sample.note("deleted", "n", 2, base: added.id)
         var blind = Sample.note("updated", "n", 3)
@@ -178,8 +194,10 @@ import Testing
         #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == deleted.line)
     }
 
-    @Test(.verifies("SYNC-29"))
-    func `the heads that come with conflicts leave the answer small`() async throws {
+    @Test(.verifies("SYNC-29"), arguments: StorageKind.all)
+    func `the heads that come with conflicts leave the answer small`(kind: StorageKind) async throws
+    {
+        let storage = try await kind.open()
         let text = String(repeating: "x", count: 200_000)
         var verdicts: [Verdict] = []
         var changes: [Sample] = []
@@ -196,8 +214,9 @@ import Testing
         #expect(rest.allSatisfy { $0 == .conflict })
     }
 
-    @Test(.verifies("SYNC-16", "SYNC-29"))
-    func `nothing overtakes in a lane, and other lanes go on`() async throws {
+    @Test(.verifies("SYNC-16", "SYNC-29"), arguments: StorageKind.all)
+    func `nothing overtakes in a lane, and other lanes go on`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         let added = Sample.note("added", "n", 1)
         let lost = Sample.note("updated", "n", 2, base: UUID())
         let later = Sample.note("updated", "n", 3)
@@ -208,16 +227,21 @@ import Testing
         #expect(try await storage.all() == [added.line, elsewhere.line])
     }
 
-    @Test(.verifies("SYNC-29")) func `an unreadable event holds its lane, too`() async throws {
+    @Test(.verifies("SYNC-29"), arguments: StorageKind.all)
+    func `an unreadable event holds its lane, too`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         var events = [Sample(sequence: 1), Sample(sequence: 2)]
         events[0].type = ""
         #expect(statuses(try await storage.append(events)) == [.rejected, .unprocessed])
     }
 
-    @Test(.verifies("SYNC-24"))
-    func `an event accepted once stays a duplicate when the rules become stricter`()
+    @Test(.verifies("SYNC-24"), arguments: StorageKind.all)
+    func `an event accepted once stays a duplicate when the rules become stricter`(
+        kind: StorageKind
+    )
         async throws
     {
+        let storage = try await kind.open()
         var event = Sample(sequence: 1)
         event.data = #"{"userId":"ana"}"#
         let lenient = try BatchReader.read(
@@ -227,8 +251,9 @@ import Testing
         #expect(statuses(try await storage.append([event])) == [.duplicate])
     }
 
-    @Test(.verifies("SYNC-18"))
-    func `accounts with the same id do not see each other`() async throws {
+    @Test(.verifies("SYNC-18"), arguments: StorageKind.all)
+    func `accounts with the same id do not see each other`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
         var event = Sample(sequence: 1)
         let line = event.line
         #expect(statuses(try await storage.append([event], account: "ana")) == [.applied])
@@ -243,5 +268,38 @@ import Testing
         let verdict = try #require(try await storage.append([change], account: "bob").first)
         #expect(verdict.status == .conflict)
         #expect(verdict.current == nil)
+    }
+
+    /// Databases have texts without U+0000, and numbers of their own.
+    @Test(.verifies("SYNC-24", "SYNC-25", "SYNC-31"), arguments: StorageKind.all)
+    func `what a database has no text or number for is kept, and known again`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        var event = Sample(
+            sequence: 1, type: "test.odd", subject: #"a\u0000b"#, lane: #"l\u0000"#,
+            data: #"{"text":"\u0000\ud800","number":1e999999,"wide":"é\ud83d\ude00"}"#)
+        let line = event.line
+        var other = Sample(sequence: 2, type: "test.odd", subject: "x", lane: #"l\u0000m"#)
+        other.base = UUID()
+        #expect(statuses(try await storage.append([event, other])) == [.applied, .applied])
+        event.source = UUID()
+        #expect(statuses(try await storage.append([event])) == [.duplicate])
+        event.data = #"{"text":"\u0001\ud800","number":1e999999}"#
+        #expect(try await storage.append([event]).map(\.code) == [.idReused])
+        #expect(try await storage.all() == [line, other.line])
+    }
+
+    @Test(.verifies("SYNC-28"), arguments: StorageKind.all)
+    func `a note may have a name that is longer than any index takes`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        let name = String((0..<20_000).map { _ in "abcdefghijklmnop".randomElement() ?? "a" })
+        let added = Sample.note("added", name, 1)
+        let changed = Sample.note("updated", name, 2, base: added.id)
+        #expect(statuses(try await storage.append([added, changed])) == [.applied, .applied])
+        let late = Sample.note("updated", name, 3, base: added.id)
+        #expect(statuses(try await storage.append([late])) == [.conflict])
     }
 }

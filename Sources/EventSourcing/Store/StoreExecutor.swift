@@ -4,10 +4,12 @@
 import Dispatch
 
 /// Runs an actor's jobs on a serial queue.
-final class StoreExecutor: SerialExecutor {
+package final class StoreExecutor: SerialExecutor {
+    package init() {}
+
     private let queue = DispatchQueue(label: "daybook.store")
 
-    func enqueue(_ job: consuming ExecutorJob) {
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }

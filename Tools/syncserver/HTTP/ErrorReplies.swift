@@ -2,6 +2,7 @@
 // kind of failure, never what the request said. Spec/sync-protocol.md, SYNC-40 and SYNC-41.
 
 import Hummingbird
+import NIOHTTP1
 import SyncServerStorage
 
 /// Answers errors.
@@ -28,10 +29,12 @@ struct ErrorReplies: RouterMiddleware {
             return Reply.error(Self.unavailable)
         } catch is CancellationError {
             return Reply.error(Self.unavailable)
+        } catch let error as HTTPParserError {
+            throw error  // Hummingbird answers broken HTTP with 400 and closes the connection.
         } catch {
-            // Broken HTTP, which Hummingbird answers with 400, or a fault of ours: 500.
             context.logger.error("request failed", metadata: ["kind": "\(type(of: error))"])
-            throw error
+            return Reply.error(
+                RequestError(.internalServerError, "internal", "the server has made a mistake"))
         }
     }
 }

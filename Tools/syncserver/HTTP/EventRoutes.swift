@@ -4,6 +4,8 @@
 import EventSourcing
 import Foundation
 import Hummingbird
+import NIOCore
+import NIOHTTPTypes
 import SyncServerStorage
 
 /// What is served under `/v1/events`.
@@ -12,6 +14,8 @@ struct EventRoutes: Sendable {
     let storage: any EventStorage
     /// The rules by which posted events are read.
     let catalogue: EventCatalogue
+    /// What is counted.
+    let metrics: ServerMetrics
 
     private static let path = "/v1/events"
     private static let batchType = "application/cloudevents-batch+json"
@@ -33,7 +37,7 @@ struct EventRoutes: Sendable {
         -> Response
     {
         try checkType(request)
-        let body = try await collectBody(request)
+        let body = try await collectBody(request, context)
         let batch: [ReceivedEvent]
         do throws(BatchError) {
             batch = try BatchReader.read(
@@ -42,6 +46,7 @@ struct EventRoutes: Sendable {
             throw RequestError(error)
         }
         let verdicts = try await storage.append(batch, account: context.account)
+        count(verdicts, context)
         return Reply.json(.ok, Verdict.reply(verdicts))
     }
 
@@ -52,6 +57,8 @@ struct EventRoutes: Sendable {
         let page = try await storage.page(
             account: context.account, source: query.source, after: query.cursor,
             limit: query.limit)
+        metrics.countEvents(out: page.lines.count)
+        context.record.counts = [("events", page.lines.count)]
         var reply = Array("[".utf8)
         for (index, line) in page.lines.enumerated() {
             if index > 0 { reply.append(UInt8(ascii: ",")) }
@@ -80,7 +87,16 @@ struct EventRoutes: Sendable {
         }
     }
 
-    private func collectBody(_ request: Request) async throws -> [UInt8] {
+    private func count(_ verdicts: [Verdict], _ context: ServerContext) {
+        var statuses: [String: Int] = [:]
+        for verdict in verdicts { statuses[verdict.status.rawValue, default: 0] += 1 }
+        metrics.countVerdicts(statuses)
+        context.record.counts = [("events", verdicts.count)] + statuses.map { ($0, $1) }
+    }
+
+    private func collectBody(
+        _ request: Request, _ context: ServerContext
+    ) async throws -> [UInt8] {
         let tooLarge = RequestError(
             .contentTooLarge, "batch_too_large",
             "the body has more than \(BatchReader.bodyBytesMax) bytes")
@@ -88,6 +104,11 @@ struct EventRoutes: Sendable {
             length > BatchReader.bodyBytesMax
         {
             throw tooLarge
+        }
+        // The client has waited to hear whether its body is wanted. From here on it is.
+        if request.headers[.expect] != nil {
+            try await context.channel.writeAndFlush(
+                HTTPResponsePart.head(HTTPResponse(status: .continue)))
         }
         var body: [UInt8] = []
         for try await part in request.body {

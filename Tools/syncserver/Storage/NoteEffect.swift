@@ -7,23 +7,23 @@ import EventSourcing
 import Foundation
 
 /// The effect of an event of a note.
-struct NoteEffect {
+package struct NoteEffect {
     /// The note.
-    let note: String
+    package let note: String
     /// The event that must be the head for this one to be taken in, in lower case; nil takes it in
     /// whatever the head.
-    let base: String?
+    package let base: String?
     /// The event as a head.
-    let head: Head
+    package let head: Head
 
     /// An event in the order in which a note's events count.
-    struct Head: Comparable {
-        let event: UUID
-        let isDeletion: Bool
-        let stamp: Stamp
+    package struct Head: Comparable {
+        package let event: UUID
+        package let isDeletion: Bool
+        package let stamp: Stamp
 
         /// A deletion is final; otherwise the greater stamp counts.
-        static func < (lhs: Head, rhs: Head) -> Bool {
+        package static func < (lhs: Head, rhs: Head) -> Bool {
             lhs.isDeletion == rhs.isDeletion ? lhs.stamp < rhs.stamp : rhs.isDeletion
         }
     }
@@ -31,7 +31,7 @@ struct NoteEffect {
     /// The effect of an event.
     ///
     /// - Returns: nil for events of anything but a note.
-    init?(_ content: ReceivedEvent.Content) {
+    package init?(_ content: ReceivedEvent.Content) {
         let draft = content.draft
         guard let note = draft.subject else { return nil }
         switch draft.type {

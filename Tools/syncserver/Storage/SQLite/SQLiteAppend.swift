@@ -24,7 +24,9 @@ struct SQLiteAppend {
     private let setLastSerial: Statement
 
     /// Finds the account, or enters it, and prepares the statements.
-    init(_ db: Database, account name: String, _ catalogue: EventCatalogue) throws {
+    init(
+        _ db: Database, account name: String, _ catalogue: EventCatalogue, now: Date
+    ) throws {
         self.catalogue = catalogue
         let find = try db.cachedStatement(
             sql: "SELECT number, last_serial FROM account WHERE name = ?")
@@ -32,17 +34,20 @@ struct SQLiteAppend {
             account = row[0]
             firstSerial = row[1]
         } else {
+            firstSerial = try Int64.fetchOne(db, sql: "SELECT serial FROM serial_floor") ?? 0
             try db.execute(
-                sql: "INSERT INTO account (name, last_serial) VALUES (?, 0)", arguments: [name])
+                sql: "INSERT INTO account (name, last_serial, last_used) VALUES (?, ?, ?)",
+                arguments: [name, firstSerial, SQLiteSchema.day(now)])
             account = db.lastInsertedRowID
-            firstSerial = 0
         }
         lastSerial = firstSerial
         findID = try db.cachedStatement(
             sql: "SELECT line FROM event WHERE account = ? AND id = ?")
+        // Left alone, SQLite would look through all events of the account.
         findSequence = try db.cachedStatement(
             sql: """
-                SELECT 1 FROM event WHERE account = ? AND source = ? AND sequence = ? AND id <> ?
+                SELECT 1 FROM event INDEXED BY event_by_source
+                WHERE account = ? AND source = ? AND sequence = ? AND id <> ?
                 """)
         insertEvent = try db.cachedStatement(
             sql: """

@@ -7,15 +7,21 @@ import GRDB
 
 /// Events of accounts in one SQLite file.
 package final class SQLiteEventStorage: EventStorage {
-    private let pool: DatabasePool
+    let pool: DatabasePool
     private let catalogue: EventCatalogue
+    private let now: @Sendable () -> Date
 
     /// Opens a database, creates it if there is none, and brings it up to date.
     ///
-    /// - Parameter catalogue: the rules by which batches are read, for comparing contents.
+    /// - Parameters:
+    ///   - catalogue: the rules by which batches are read, for comparing contents.
+    ///   - now: the time, for telling which accounts are in use.
     /// - Throws: `StorageError`.
-    package init(path: String, catalogue: EventCatalogue) throws {
+    package init(
+        path: String, catalogue: EventCatalogue, now: @escaping @Sendable () -> Date = { Date() }
+    ) throws {
         self.catalogue = catalogue
+        self.now = now
         pool = try Self.rephrase {
             try Self.createFile(path)
             var configuration = Configuration()
@@ -46,8 +52,9 @@ package final class SQLiteEventStorage: EventStorage {
 
     package func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
         try await Self.rephrase {
-            try await pool.write { [catalogue] db in
-                var append = try SQLiteAppend(db, account: account, catalogue)
+            try await pool.write { [catalogue, now = now()] db in
+                try SQLiteSchema.noteUse(db, of: account, now)
+                var append = try SQLiteAppend(db, account: account, catalogue, now: now)
                 let verdicts = try append.take(batch)
                 try append.finish()
                 return verdicts
@@ -59,10 +66,20 @@ package final class SQLiteEventStorage: EventStorage {
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
     ) async throws -> EventPage {
         try await Self.rephrase {
-            try await pool.read { db in
-                try SQLitePage(db, account: account, source: source).read(
-                    after: cursor ?? .start(bySource: source != nil), limit: limit)
+            let now = now()
+            let (page, isNoted) = try await pool.read { db in
+                (
+                    try SQLitePage(db, account: account, source: source).read(
+                        after: cursor ?? .start(bySource: source != nil), limit: limit),
+                    try SQLiteSchema.isUseNoted(db, of: account, now)
+                )
             }
+            // Once a day for an account that is only read. Reading does not fail because of it: the
+            // next read tries again.
+            if !isNoted {
+                try? await pool.write { try SQLiteSchema.noteUse($0, of: account, now) }
+            }
+            return page
         }
     }
 
@@ -80,11 +97,11 @@ package final class SQLiteEventStorage: EventStorage {
     }
 
     /// Names SQLite's failures without the statement and its arguments.
-    private static func rephrase<T>(_ body: () throws -> T) throws -> T {
+    static func rephrase<T>(_ body: () throws -> T) throws -> T {
         do { return try body() } catch let error as DatabaseError { throw StorageError(error) }
     }
 
-    private static func rephrase<T>(_ body: () async throws -> T) async throws -> T {
+    static func rephrase<T>(_ body: () async throws -> T) async throws -> T {
         do { return try await body() } catch let error as DatabaseError {
             throw StorageError(error)
         }

@@ -1,6 +1,7 @@
 // The tables of the embedded database and the steps that lead to them. Steps are only ever added: a
 // released one never changes, and there is no way back. Used when SQLiteEventStorage opens.
 
+import Foundation
 import GRDB
 
 /// The tables of the embedded database.
@@ -45,7 +46,39 @@ enum SQLiteSchema {
                     ) STRICT, WITHOUT ROWID;
                     """)
         }
+        migrator.registerMigration("2 last use of accounts") { db in
+            // `last_used` is a day since 1970. `serial_floor` is where the serials of a new account
+            // begin: behind those of all that were erased, so that a reader of an erased account
+            // that comes back misses nothing.
+            try db.execute(
+                sql: """
+                    ALTER TABLE account ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0;
+                    UPDATE account SET last_used = \(day(Date()));
+                    CREATE INDEX account_by_last_use ON account (last_used);
+                    CREATE TABLE serial_floor (serial INTEGER NOT NULL) STRICT;
+                    INSERT INTO serial_floor (serial) VALUES (0);
+                    """)
+        }
         return migrator
+    }
+
+    /// The day of a moment, as `last_used` has it.
+    static func day(_ date: Date) -> Int { Int(date.timeIntervalSince1970 / 86_400) }
+
+    /// Whether the use of an account is noted for today. There is nothing to note of one that is
+    /// not there.
+    static func isUseNoted(_ db: Database, of account: String, _ now: Date) throws -> Bool {
+        let lastUsed = try Int.fetchOne(
+            db.cachedStatement(sql: "SELECT last_used FROM account WHERE name = ?"),
+            arguments: [account])
+        return lastUsed.map { $0 >= day(now) } ?? true
+    }
+
+    /// Notes that an account is in use.
+    static func noteUse(_ db: Database, of account: String, _ now: Date) throws {
+        if try isUseNoted(db, of: account, now) { return }
+        try db.execute(
+            sql: "UPDATE account SET last_used = ? WHERE name = ?", arguments: [day(now), account])
     }
 
     /// Brings a database up to date.

@@ -1,12 +1,16 @@
-// Finds out for which account a request is made, before anything else looks at it.
-// Spec/sync-protocol.md, SYNC-3.
+// Finds out for which account a request is made, and whether it is one too many, before anything
+// else looks at it. Spec/sync-protocol.md, SYNC-3; Spec/operating.md, OPS-4.
 
 import Hummingbird
 
 /// Lets a request pass in the name of its token's account.
 struct Authentication: RouterMiddleware {
     /// Nil: every request is made for the account `local`.
-    let tokens: AccountTokens?
+    let tokens: TokenFile?
+    /// How many requests a token may make.
+    let rates: RateLimit?
+    /// Whether the token of the operator is asked for, or one of an account.
+    let isForOperator: Bool
 
     func handle(
         _ request: Request, context: ServerContext,
@@ -20,14 +24,21 @@ struct Authentication: RouterMiddleware {
         }
         let words = header.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bearer",
-            let account = tokens.account(of: words[1])
+            let credential = tokens.credential(of: words[1]),
+            isForOperator == (credential.account == AccountTokens.operatorAccount)
         else {
             throw RequestError(
                 .unauthorized, "unauthorized", "the token is not known here",
                 headers: [.wwwAuthenticate: "Bearer realm=\"daybook\", error=\"invalid_token\""])
         }
+        context.record.account = credential.account
+        if let wait = rates?.take(credential.fingerprint) {
+            throw RequestError(
+                .tooManyRequests, "too_many_requests", "more requests than this token may make",
+                headers: [.retryAfter: String(wait)])
+        }
         var context = context
-        context.account = account
+        context.account = credential.account
         return try await next(request, context)
     }
 }

@@ -1,0 +1,476 @@
+// What somebody might send to harm the server, each with what must come back, over real connections
+// to the real process. After each attack an honest client is served as before. The list with its
+// reasons is Spec/operating.md, "Attacks that are tried".
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct AttackTests {
+    let fixture: StorageFixture
+    let server: ServerProcess
+    static let token = "only-token-of-ana"
+
+    init() throws {
+        fixture = try StorageFixture()
+        server = try Self.server(fixture)
+    }
+
+    private static func server(
+        _ fixture: StorageFixture, _ options: String...
+    ) throws -> ServerProcess {
+        let file = fixture.folder.appending(path: "tokens")
+        try "\(token) ana\noperator @operator\n".write(to: file, atomically: true, encoding: .utf8)
+        return try ServerProcess(
+            database: fixture.path, options: ["--token-file", file.path] + options)
+    }
+
+    private var ana: ServerClient { ServerClient(base: server.base, token: Self.token) }
+
+    /// An honest client is served.
+    private func serves(_ server: ServerProcess) async throws {
+        let client = ServerClient(base: server.base, token: Self.token)
+        let event = Sample(sequence: .random(in: 1...1_000_000_000))
+        #expect(try await client.post([event].body).statuses == ["applied"])
+    }
+
+    /// The head of a post, up to the headers that are under test.
+    private static let post = """
+        POST /v1/events HTTP/1.1\r
+        Host: x\r
+        Authorization: Bearer \(token)\r
+        Content-Type: application/cloudevents-batch+json\r
+
+        """
+
+    private static let get = "GET /healthz HTTP/1.1\r\nHost: x\r\n"
+
+    /// Sends a request that ends the connection, and returns the answer's status.
+    private func status(of request: String, on server: ServerProcess? = nil) throws -> String {
+        let connection = try RawConnection((server ?? self.server).base)
+        connection.send(request)
+        let reply = try connection.rest()
+        #expect(!reply.dropFirst(9).contains("HTTP/1.1"), "more than one answer: \(reply)")
+        return String(reply.dropFirst("HTTP/1.1 ".count).prefix(3))
+    }
+
+    @Test(
+        .verifies("OPS-5"),
+        arguments: [
+            ("both lengths", "Content-Length: 4\r\nTransfer-Encoding: chunked"),
+            ("both lengths, turned", "Transfer-Encoding: chunked\r\nContent-Length: 4"),
+            ("two lengths", "Content-Length: 2\r\nContent-Length: 7"),
+            ("the same length twice", "Content-Length: 2\r\nContent-Length: 2"),
+            ("a list of lengths", "Content-Length: 2, 2"),
+            ("a length with a sign", "Content-Length: +2"),
+            ("a negative length", "Content-Length: -2"),
+            ("a length past 64 bits", "Content-Length: 99999999999999999999999"),
+            ("a length in hex", "Content-Length: 0x2"),
+            ("a coding that is not known", "Transfer-Encoding: xchunked"),
+            ("two codings", "Transfer-Encoding: identity, chunked"),
+            ("a coding behind chunked", "Transfer-Encoding: chunked, identity"),
+            ("a coding twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+            ("a blank before the colon", "Transfer-Encoding : chunked"),
+            ("a folded line", "Content-Length: 2\r\nX: a\r\n b"),
+            ("a line that begins with a blank", " Content-Length: 2"),
+            ("a bare return", "Content-Length: 2\r\nX: a\rY: b"),
+            ("a zero byte in a header", "Content-Length: 2\r\nX: a\0b"),
+            ("a second host", "Content-Length: 2\r\nHost: y"),
+            ("a header without a name", "Content-Length: 2\r\n: a"),
+            ("a header without a colon", "Content-Length: 2\r\nsomething"),
+        ])
+    func `a head that can be understood in two ways is 400 and the end of the connection`(
+        name: String, headers: String
+    ) async throws {
+        let smuggled = "2\r\n[]\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        #expect(try status(of: "\(Self.post)\(headers)\r\n\r\n\(smuggled)") == "400")
+        #expect(try await ana.allIDs().isEmpty)
+        try await serves(server)
+    }
+
+    @Test(
+        .verifies("OPS-5"),
+        arguments: [
+            "GET /healthz HTTP/1.1\r\n\r\n", "GET /healthz\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\r\n\r\n",
+            "GET /healthz HTTP/1.1\nHost: x\n\n",
+            "G\u{7F}T /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "\0\0\0\0\r\n\r\n",
+        ])
+    func `what is not HTTP is 400 and the end of the connection`(request: String) async throws {
+        #expect(try status(of: request) == "400")
+        try await serves(server)
+    }
+
+    @Test(
+        .verifies("OPS-5"),
+        arguments: ["zz\r\n[]\r\n0\r\n\r\n", "fffffffffffffffff\r\n[]", "-2\r\n[]\r\n0\r\n\r\n"])
+    func `a chunk whose size is none is the end of the connection`(chunks: String) async throws {
+        let request = "\(Self.post)Transfer-Encoding: chunked\r\n\r\n\(chunks)"
+        #expect(try status(of: request) == "400")
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-5"))
+    func `headers above 16 KiB are 431, however they are made up`() async throws {
+        let long = String(repeating: "a", count: 17 * 1_024)
+        #expect(try status(of: "\(Self.get)X: \(long)\r\n\r\n") == "431")
+        #expect(try status(of: "\(Self.get)\(long): x\r\n\r\n") == "431")
+        #expect(try status(of: "GET /\(long) HTTP/1.1\r\nHost: x\r\n\r\n") == "431")
+        let many = (0..<200).map { "X\($0): a\r\n" }.joined()
+        let connection = try RawConnection(server.base)
+        connection.send("\(Self.get)\(many)\r\n")
+        #expect(try connection.text(until: "\r\n").hasPrefix("HTTP/1.1 431"))
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-7", "OPS-5"))
+    func `a body that never ends is refused, then cut off`() async throws {
+        for framing in ["Content-Length: 10000000000", "Transfer-Encoding: chunked"] {
+            let connection = try RawConnection(server.base)
+            connection.send("\(Self.post)\(framing)\r\n\r\n")
+            let chunk = Data("8000\r\n".utf8) + Data(repeating: 0x20, count: 0x8000) + [13, 10]
+            var sent = 0
+            while sent < 1_000, connection.send(chunk) { sent += 1 }
+            #expect(sent < 1_000, "32 MB were taken")
+        }
+        // Without sending on, the refusal can be read.
+        let connection = try RawConnection(server.base)
+        connection.send("\(Self.post)Content-Length: 10000000000\r\n\r\n")
+        #expect(try connection.text(until: "}}").hasPrefix("HTTP/1.1 413"))
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-5"), arguments: ["GET", "POST"])
+    func `a body that nobody asked for is no second request`(method: String) async throws {
+        let connection = try RawConnection(server.base)
+        let inner = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
+        connection.send(
+            "\(method) /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: \(inner.utf8.count)\r\n\r\n"
+                + inner + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        let reply = try connection.rest()
+        #expect(reply.components(separatedBy: "HTTP/1.1 ").count == 3)
+        #expect(!reply.contains("ready"))
+        #expect(reply.contains("not_found"))
+        try await serves(server)
+    }
+
+    @Test(
+        .verifies("SYNC-1"),
+        arguments: [
+            "//v1/events", "/v1//events", "/v1/events/", "/V1/events", "/v1/Events", "/v1/./events",
+            "/x/../v1/events", "/v1/%65vents", "/v1/events%00", "/v1/events;a=b", "/v1", "/",
+            "/v1/events/../../etc/passwd", "/..%2f..%2fetc/passwd", "/healthz/", "/metrics%20",
+        ])
+    func `a path in another spelling is another path, and there is none`(path: String)
+        async throws
+    {
+        let connection = try RawConnection(server.base)
+        connection.send(
+            "GET \(path) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(Self.token)\r\n\r\n")
+        #expect(try connection.text(until: "}}").hasPrefix("HTTP/1.1 404"))
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-1"))
+    func `a method that a path does not have is 405, and what it has is said`() async throws {
+        for method in ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECTX", "get"] {
+            let connection = try RawConnection(server.base)
+            connection.send("\(method) /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+            let reply = try connection.text(until: "\r\n\r\n")
+            #expect(
+                reply.hasPrefix("HTTP/1.1 405") || reply.hasPrefix("HTTP/1.1 400"), "\(method)")
+            if reply.hasPrefix("HTTP/1.1 405") { #expect(reply.contains("Allow: GET, POST\r\n")) }
+        }
+        #expect(try await ana.send("DELETE", "/v1/events").status == 405)
+        #expect(try await ana.send("POST", "/healthz", body: Data()).header("Allow") == "GET")
+        // A method is what the request line says, whatever a header says.
+        let override = try await ana.send(
+            "GET", "/v1/events",
+            headers: ["X-HTTP-Method-Override": "POST", "X-Method-Override": "DELETE"])
+        #expect(override.status == 200)
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-3"))
+    func `a token counts only in its header, once, and whole`() async throws {
+        let stranger = ServerClient(base: server.base)
+        for query in ["access_token=\(Self.token)", "token=\(Self.token)"] {
+            #expect(try await stranger.get("/v1/events?\(query)").status == 401)
+        }
+        for value in [
+            "Basic \(Self.token)", Self.token, "Bearer", "Bearer \(Self.token) x", "Bearer  ",
+            "Bearer \(Self.token),Bearer \(Self.token)", "Bearer \(Self.token)\u{E9}",
+            "Bearer \(Self.token.uppercased())", "Bearer \(Self.token.dropLast())",
+        ] {
+            let reply = try await stranger.send(
+                "GET", "/v1/events", headers: ["Authorization": value])
+            #expect(reply.status == 401, "\(value)")
+        }
+        let connection = try RawConnection(server.base)
+        let header = "Authorization: Bearer \(Self.token)\r\n"
+        connection.send("GET /v1/events HTTP/1.1\r\nHost: x\r\n\(header)\(header)\r\n")
+        #expect(try connection.text(until: "}}").hasPrefix("HTTP/1.1 401"))
+        for name in ["Cookie", "X-Forwarded-User", "Proxy-Authorization"] {
+            let reply = try await stranger.send(
+                "GET", "/v1/events", headers: [name: "Bearer \(Self.token)"])
+            #expect(reply.status == 401, "\(name)")
+        }
+        try await serves(server)
+    }
+
+    @Test(
+        .verifies("SYNC-6", "SYNC-8"),
+        arguments: [
+            ("deep arrays", String(repeating: "[", count: 100_000)),
+            ("deep objects", "[" + String(repeating: #"{"a":"#, count: 100_000)),
+            (
+                "deep and closed",
+                "[" + String(repeating: "[", count: 500_000)
+                    + String(repeating: "]", count: 500_000) + "]"
+            ),
+            ("an endless number", "[" + String(repeating: "9", count: 1_000_000) + "]"),
+            ("an endless exponent", "[1e" + String(repeating: "9", count: 1_000_000) + "]"),
+            ("a zero byte", "[\0]"), ("a zero byte in a string", "[\"\0\"]"),
+            ("half a surrogate", #"["\ud800"]"#), ("a trailing comma", "[{},]"),
+            ("two arrays", "[][]"), ("a byte order mark", "\u{FEFF}[]"), ("NaN", "[NaN]"),
+            ("a comment", "[/* */]"), ("single quotes", "['a']"), ("nothing", ""),
+            ("a bare string", "\"[]\""), ("blanks only", String(repeating: " ", count: 1_000_000)),
+        ])
+    func `a body that is no batch is 400`(name: String, body: String) async throws {
+        let reply = try await ana.post(Data(body.utf8))
+        #expect(reply.status == 400)
+        #expect(["not_a_batch", "unusable_id"].contains(reply.errorCode ?? ""))
+        #expect(reply.body.count < 1_000, "the answer repeats the body")
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-6", "SYNC-26"))
+    func `an event with bytes that are not UTF-8 is rejected alone`() async throws {
+        let line = Data(Sample(sequence: 1).line.utf8)
+        var stored: [String] = []
+        for bytes: [UInt8] in [
+            [0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80],
+        ] {
+            let broken = line.replacing(Data("lisbon".utf8), with: Data(bytes))
+            #expect(broken != line)
+            let other = Sample.cities(1, from: 2)[0]
+            let body = Data("[".utf8) + broken + Data(",\(other.line)]".utf8)
+            #expect(try await ana.post(body).statuses == ["rejected", "applied"])
+            stored.append(other.id.text)
+            #expect(try await ana.allIDs() == stored)
+        }
+        #expect(try await ana.post(Data([0x5B, 0xFF, 0x5D])).status == 400)
+        try await serves(server)
+    }
+
+    @Test(
+        .verifies("SYNC-11", "SYNC-26"),
+        arguments: [
+            (#""specversion":"1.0""#, #""specversion":"1.0","specversion":"1.0""#),
+            (#""type":"daybook"#, #""data":{},"type":"daybook"#),
+            (#""cityId":"lisbon""#, #""cityId":"lisbon","cityId":"porto""#),
+            (#""cityId":"lisbon""#, #""cityId":"lis\u0000bon""#),
+            (#""cityId":"lisbon""#, #""cityId":{"a":1}"#),
+            (#""sequence":"0000"#, #""sequence":"9999"#),
+            (#""sequence":""#, #""sequence":"-"#),
+            (#""time":"2026"#, #""time":"99999"#),
+            (#""subject":"lisbon""#, #""subject":"\ud83d""#),
+            (#""type":"daybook.city.saved""#, #""type":["daybook.city.saved"]"#),
+        ])
+    func `an event that tries to mean two things is answered alone, and not stored`(
+        rule: String, broken: String
+    ) async throws {
+        let event = Sample(sequence: 1)
+        let line = event.line.replacing(rule, with: broken)
+        #expect(line != event.line)
+        let other = Sample(
+            sequence: 2, subject: "porto", lane: "city:ana:porto",
+            data: #"{"userId":"ana","cityId":"porto"}"#)
+        let reply = try await ana.post(Data("[\(line),\(other.line)]".utf8))
+        if reply.status == 200 {
+            #expect(reply.statuses == ["rejected", "applied"])
+            #expect(try await ana.allIDs() == [other.id.text])
+        } else {
+            #expect(reply.status == 400)
+            #expect(try await ana.allIDs().isEmpty)
+        }
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-5"))
+    func `what is packed is refused before it is looked at`() async throws {
+        // 10 MB of blanks, packed by gzip into 10 KB.
+        let bomb = try Data(
+            contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
+                .appending(path: "Inputs/blanks.gz"))
+        for encoding in ["gzip", "deflate", "br", "gzip, gzip", "identity, gzip", "x"] {
+            let reply = try await ana.send(
+                "POST", "/v1/events", body: bomb,
+                headers: [
+                    "Content-Type": "application/cloudevents-batch+json",
+                    "Content-Encoding": encoding,
+                ])
+            #expect(reply.status == 415, "\(encoding)")
+            #expect(reply.errorCode == "unsupported_media_type")
+        }
+        #expect(try await ana.post(bomb).errorCode == "not_a_batch")
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-40"))
+    func `what a request says does not come back as a header, nor as more than text`()
+        async throws
+    {
+        let reply = try await ana.get("/v1/events?limit=1%0d%0aX-Evil:%201")
+        #expect(reply.status == 400)
+        #expect(reply.header("X-Evil") == nil)
+        let source = try await ana.get("/v1/events?source=%3Cscript%3E")
+        #expect(!String(decoding: source.body, as: UTF8.self).contains("<script>"))
+        let page = try await ana.get("/v1/events?limit=3&x=%0d%0aX-Evil:1&after=a0%0d%0aX-Evil:1")
+        #expect(page.status == 400)
+        var event = Sample(sequence: 1)
+        event.type = "a\\r\\nX-Evil: 1\\\"}],\\\"x\\\":"
+        let posted = try await ana.post([event].body)
+        #expect(posted.header("X-Evil") == nil)
+        #expect(posted.json != nil)
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-5")) func `a hundred requests at once are answered in order`()
+        async throws
+    {
+        let connection = try RawConnection(server.base)
+        let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+        let last = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        connection.send(String(repeating: one, count: 50) + last)
+        let statuses = try connection.rest().components(separatedBy: "HTTP/1.1 ").dropFirst()
+            .map { $0.prefix(3) }
+        let expected = Array(repeating: ["200", "404"], count: 50).joined() + ["200"]
+        #expect(statuses == expected.map { $0[...] })
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-6")) func `whoever drips a head or a body is cut off`() async throws {
+        let server = try Self.server(fixture, "--client-timeout", "2")
+        let head = try RawConnection(server.base)
+        let body = try RawConnection(server.base)
+        let stopped = try RawConnection(server.base)
+        let silent = try RawConnection(server.base)
+        body.send("\(Self.post)Content-Length: 1000\r\n\r\n[")
+        stopped.send("\(Self.post)Content-Length: 1000\r\n\r\n[")
+        let drips = Task.detached {
+            var (headGoesOn, bodyGoesOn) = (true, true)
+            var letters = Array("\(Self.get)X: \(String(repeating: "a", count: 1_000))".utf8)[...]
+            while headGoesOn || bodyGoesOn, let letter = letters.popFirst() {
+                if headGoesOn { headGoesOn = head.send([letter]) }
+                if bodyGoesOn { bodyGoesOn = body.send(" ") }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            return !headGoesOn && !bodyGoesOn
+        }
+        #expect(try stopped.rest().isEmpty)
+        #expect(try silent.rest().isEmpty)
+        #expect(try await drips.value)
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-6")) func `whoever does not read his replies is cut off`() async throws {
+        let server = try Self.server(fixture, "--client-timeout", "2")
+        let client = ServerClient(base: server.base, token: Self.token)
+        let large = (UInt64(1)...5).map { number in
+            Sample(
+                sequence: number, subject: "c\(number)", lane: "city:ana:c\(number)",
+                data: """
+                    {"userId":"ana","cityId":"c\(number)",\
+                    "x":"\(String(repeating: "x", count: 200_000))"}
+                    """)
+        }
+        #expect(try await client.post(large.body).status == 200)
+        let reader = try RawConnection(server.base, receiveBuffer: 4_096)
+        let request =
+            "GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(Self.token)\r\n"
+        reader.send(String(repeating: "\(request)\r\n", count: 20))
+        let metrics = ServerClient(base: server.base, token: "operator")
+        try await eventually {
+            let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
+            return text.contains("cut_total{reason=\"slow_reader\"} 1\n")
+        }
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-6"))
+    func `a flood of connections that say nothing keeps nobody out`() async throws {
+        let server = try Self.server(fixture, "--connections", "50")
+        var flood: [RawConnection] = []
+        for _ in 0..<300 { flood.append(try RawConnection(server.base)) }
+        try await serves(server)
+        // The first were closed to make room.
+        #expect(try flood[0].rest().isEmpty)
+        for connection in flood[100...] { connection.send("GET /he") }
+        try await serves(server)
+    }
+
+    @Test(.verifies("OPS-4")) func `a token that asks too often waits, and others do not`()
+        async throws
+    {
+        let file = fixture.folder.appending(path: "two-tokens")
+        try "fast ana\nquiet bob\n".write(to: file, atomically: true, encoding: .utf8)
+        let server = try ServerProcess(
+            database: fixture.path, options: ["--token-file", file.path, "--rate", "1"])
+        let fast = ServerClient(base: server.base, token: "fast")
+        var replies: [ServerReply] = []
+        while replies.last?.status != 429, replies.count < 100 {
+            replies.append(try await fast.get("/v1/events"))
+        }
+        let refused = try #require(replies.last)
+        #expect(refused.status == 429)
+        #expect(refused.errorCode == "too_many_requests")
+        let wait = try #require(refused.header("Retry-After").flatMap { Int($0) })
+        #expect(wait >= 1)
+        #expect(replies.count >= 3)
+        let quiet = ServerClient(base: server.base, token: "quiet")
+        #expect(try await quiet.get("/v1/events").status == 200)
+        #expect(try await fast.get("/healthz").status == 200)
+        try await eventually { try await fast.get("/v1/events").status == 200 }
+    }
+
+    @Test(.verifies("SYNC-5"))
+    func `a body is asked for only if it is wanted`() async throws {
+        let body = [Sample(sequence: 1)].body
+        let wanted = try RawConnection(server.base)
+        wanted.send("\(Self.post)Expect: 100-continue\r\nContent-Length: \(body.count)\r\n\r\n")
+        #expect(try wanted.text(until: "\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n")
+        wanted.send(body)
+        #expect(try wanted.text(until: "]}").contains("\"status\":\"applied\""))
+        for (head, status) in [
+            ("POST /v1/events HTTP/1.1\r\nHost: x\r\n", "401"),
+            ("\(Self.post)Content-Encoding: gzip\r\n", "415"),
+        ] {
+            let request = "\(head)Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"
+            #expect(try self.status(of: request) == status)
+        }
+        let large = "\(Self.post)Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"
+        #expect(try status(of: large) == "413")
+        let magic = "\(Self.post)Expect: magic\r\nContent-Length: 2\r\n\r\n"
+        #expect(try status(of: magic) == "417")
+        try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-40"))
+    func `no answer tells how the server is made`() async throws {
+        let requests = [
+            "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", "\(Self.post)Content-Length: 2\r\n\r\n{}",
+            "\(Self.post)Content-Length: 4\r\n\r\n[{}]", "DELETE / HTTP/1.1\r\nHost: x\r\n\r\n",
+        ]
+        for request in requests {
+            let connection = try RawConnection(server.base)
+            connection.send(request)
+            let reply = try connection.text(until: "}}").lowercased()
+            for word in [
+                "swift", "hummingbird", "nio", "sqlite", "grdb", "error(", "/tmp", ".db", "server:",
+                "fatal", "optional(",
+            ] { #expect(!reply.contains(word), "\(word) in \(reply)") }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// Erasure, retention and migration of whole databases. Spec/operating.md.
+
+import Foundation
+import GRDB
+import SyncServerStorage
+import TestSupport
+import Testing
+
+@Suite struct MaintenanceTests {
+    let fixture: StorageFixture
+
+    init() throws { fixture = try StorageFixture() }
+
+    private func command(_ arguments: String...) throws -> Int32 {
+        try ServerProcess.run(arguments + ["--database", "sqlite:\(fixture.path)"]).status
+    }
+
+    /// All bytes of the database, its side files with it.
+    private func bytes() throws -> Data {
+        try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
+            .filter { $0.hasPrefix("events.db") }
+            .reduce(into: Data()) {
+                $0 += try Data(contentsOf: fixture.folder.appending(path: $1))
+            }
+    }
+
+    @Test(.verifies("OPS-10"))
+    func `an erased account leaves no trace, and the others stay`() async throws {
+        let server = try ServerProcess(database: fixture.path, "--token-file", try tokens())
+        let ana = ServerClient(base: server.base, token: "first")
+        let bob = ServerClient(base: server.base, token: "second")
+        var notes = (UInt64(1)...50).map {
+            Sample.note("added", "secret-note-\($0)", $0, text: "secret-text")
+        }
+        #expect(try await ana.post(notes.body).status == 200)
+        let cities = Sample.cities(5)
+        #expect(try await bob.post(cities.body).status == 200)
+        #expect(try bytes().range(of: Data("secret-text".utf8)) != nil)
+        // Counting only, as nobody has said yes.
+        #expect(try command("erase", "--account", "ana") == 1)
+        #expect(try await ana.allIDs().count == 50)
+        let page = try await ana.get("/v1/events?limit=30")
+        let next = try #require(page.next)
+
+        #expect(try command("erase", "--account", "ana", "--yes") == 0)
+        #expect(try await ana.allIDs().isEmpty)
+        #expect(try await bob.allIDs() == cities.map(\.id.text))
+        for word in ["secret-text", "secret-note-7", notes[6].lane ?? ""] {
+            #expect(try bytes().range(of: Data(word.utf8)) == nil, "\(word)")
+        }
+        // Should the account come back, a reader from before misses nothing.
+        notes = Array(notes.prefix(3))
+        #expect(try await ana.post(notes.body).statuses == Array(repeating: "applied", count: 3))
+        #expect(try await ana.allIDs(next) == notes.map(\.id.text))
+        #expect(try command("erase", "--account", "nobody", "--yes") == 0)
+    }
+
+    private func tokens() throws -> String {
+        let file = fixture.folder.appending(path: "tokens")
+        try "first ana\nsecond bob\n".write(to: file, atomically: true, encoding: .utf8)
+        return file.path
+    }
+
+    @Test(.verifies("OPS-11"))
+    func `an account that nobody uses is pruned, one that is only read is not`() async throws {
+        let start = Date(timeIntervalSinceNow: -500 * 86_400)
+        func storage(at day: Int) throws -> SQLiteEventStorage {
+            let now = start.addingTimeInterval(Double(day) * 86_400)
+            return try SQLiteEventStorage(path: fixture.path, catalogue: StorageFixture.catalogue) {
+                now
+            }
+        }
+        var open = try storage(at: 0)
+        for account in ["unused", "read", "written"] {
+            _ = try await open.append(Sample.cities(2), account: account)
+        }
+        try open.close()
+        open = try storage(at: 450)
+        _ = try await open.page(account: "read", source: nil, after: nil, limit: 1)
+        _ = try await open.page(account: "unknown", source: nil, after: nil, limit: 1)
+        _ = try await open.append(Sample.cities(1), account: "written")
+        try open.close()
+
+        #expect(try command("prune", "--unused-for", "501d", "--yes") == 0)
+        #expect(try command("prune", "--unused-for", "400d") == 1)
+        #expect(try command("prune", "--unused-for", "400") == 64)
+        #expect(try command("prune", "--unused-for", "0d") == 64)
+        open = try fixture.open()
+        #expect(try await open.eventCount(account: "unused") == 2)
+        try open.close()
+        #expect(try command("prune", "--unused-for", "400d", "--yes") == 0)
+        open = try fixture.open()
+        #expect(try await open.eventCount(account: "unused") == 0)
+        #expect(try await open.eventCount(account: "read") == 2)
+        #expect(try await open.eventCount(account: "written") == 3)
+    }
+
+    @Test(.verifies("OPS-12"))
+    func `migrate brings a database of the first release up to date, with its events`()
+        async throws
+    {
+        let events = Sample.cities(3)
+        let old = try DatabaseQueue(path: fixture.path)
+        try await old.write { db in
+            try db.execute(
+                sql: """
+                    PRAGMA application_id = 1148805739;
+                    CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+                    INSERT INTO grdb_migrations VALUES ('1 events and note heads');
+                    CREATE TABLE account (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+                        last_serial INTEGER NOT NULL) STRICT;
+                    CREATE TABLE event (account INTEGER NOT NULL, serial INTEGER NOT NULL,
+                        id BLOB NOT NULL, source BLOB NOT NULL, sequence INTEGER NOT NULL,
+                        line BLOB NOT NULL, PRIMARY KEY (account, serial)) STRICT, WITHOUT ROWID;
+                    CREATE UNIQUE INDEX event_by_id ON event (account, id);
+                    CREATE INDEX event_by_source ON event (account, source, sequence);
+                    CREATE TABLE note_head (account INTEGER NOT NULL, note TEXT NOT NULL,
+                        event BLOB NOT NULL, is_deletion INTEGER NOT NULL, time INTEGER NOT NULL,
+                        source BLOB NOT NULL, sequence INTEGER NOT NULL,
+                        PRIMARY KEY (account, note)) STRICT, WITHOUT ROWID;
+                    INSERT INTO account VALUES (1, 'ana', 3);
+                    """)
+            for (index, event) in events.enumerated() {
+                try db.execute(
+                    sql: "INSERT INTO event VALUES (1, ?, ?, ?, ?, ?)",
+                    arguments: [
+                        index + 1, event.id, event.source, Int64(event.sequence),
+                        Data(event.line.utf8),
+                    ])
+            }
+        }
+        try old.close()
+        #expect(try command("migrate") == 0)
+        #expect(try command("migrate") == 0)
+        let storage: SQLiteEventStorage = try fixture.open()
+        let all = try await TestStorage(fixture: fixture, storage: storage).all()
+        #expect(all == events.map(\.line))
+        #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
+        // Nobody knows when it was used last, so it counts as used now.
+        #expect(try await storage.accounts(unusedSince: Date()).isEmpty)
+    }
+}

@@ -1,0 +1,132 @@
+// A PostgreSQL server of its own for the tests of this process, and a database on it for each test.
+// The server is Tools/testpostgres: it ends with this process, however that ends.
+
+import Foundation
+import SyncServerStorage
+import Testing
+
+@testable import SyncServerPostgreSQL
+
+/// A running PostgreSQL server.
+final class PostgreSQLCluster: Sendable {
+    /// Why there is no server.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Whether the tests that need it are left out by hand.
+    static let isSkipped =
+        ProcessInfo.processInfo.environment["DAYBOOK_SKIP_POSTGRESQL"].map { $0 != "0" } ?? false
+
+    /// The server of this process.
+    private static let started = Result { try PostgreSQLCluster() }
+
+    /// The server that the tests share; started by the first that needs it.
+    ///
+    /// - Throws: `Failure`, which says what to install.
+    static func shared() throws -> PostgreSQLCluster { try started.get() }
+
+    /// Holds the socket, the data and the log.
+    let folder: URL
+    /// Ends the server when it is closed.
+    private let life: Pipe
+
+    /// Starts a server.
+    ///
+    /// - Throws: `Failure`.
+    init() throws {
+        let tool = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Tools/testpostgres").standardizedFileURL
+        let process = Process()
+        process.executableURL = tool
+        life = Pipe()
+        let output = Pipe()
+        let messages = Pipe()
+        process.standardInput = life
+        process.standardOutput = output
+        process.standardError = messages
+        try process.run()
+        var text = Data()
+        while text.last != UInt8(ascii: "\n") {
+            let part = output.fileHandleForReading.availableData
+            guard !part.isEmpty else {
+                throw Failure(
+                    description: String(
+                        decoding: messages.fileHandleForReading.readDataToEndOfFile(),
+                        as: UTF8.self))
+            }
+            text += part
+        }
+        folder = URL(
+            filePath: String(decoding: text.dropLast(), as: UTF8.self),
+            directoryHint: .isDirectory)
+    }
+
+    /// The URL of a database, for one of the server's roles.
+    func url(_ database: String, user: String = "daybook") -> String {
+        let host = folder.path(percentEncoded: false).replacing("/", with: "%2F")
+        return "postgres://\(user)@/\(database)?host=\(host)"
+    }
+
+    /// A connection to a database.
+    func connect(_ database: String, user: String = "daybook") throws -> PostgreSQLConnection {
+        PostgreSQLConnection(try PostgreSQLLocation(url(database, user: user)))
+    }
+
+    /// Kills the server as a crash would. It starts again by itself.
+    func kill() throws {
+        let file = folder.appending(path: "data/postmaster.pid")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let line = try #require(text.split(separator: "\n").first)
+        Foundation.kill(try #require(pid_t(line)), SIGKILL)
+    }
+}
+
+/// A database for one test; dropped with it.
+final class PostgreSQLFixture: DatabaseFixture {
+    let cluster: PostgreSQLCluster
+    let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
+    var location: String { cluster.url(name) }
+
+    init(_ cluster: PostgreSQLCluster? = nil) async throws {
+        self.cluster = try cluster ?? .shared()
+        let server = try self.cluster.connect("postgres")
+        // A busy machine is no reason to give up.
+        _ = try await server.run("SET statement_timeout = 0")
+        _ = try await server.run("CREATE DATABASE \(name)")
+        _ = try await server.run("ALTER DATABASE \(name) SET statement_timeout = '2min'")
+    }
+
+    deinit {
+        let (cluster, name) = (cluster, name)
+        Task { try await cluster.connect("postgres").run("DROP DATABASE \(name) WITH (FORCE)") }
+    }
+
+    func open() async throws -> any EventStorage {
+        try await PostgreSQLEventStorage(PostgreSQLLocation(location))
+    }
+
+    /// A connection to the database.
+    func connect() throws -> PostgreSQLConnection { try cluster.connect(name) }
+
+    /// The text of a step or of another file in Spec/sql.
+    static func sql(_ name: String) throws -> String {
+        try String(
+            contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
+                .appending(path: "../../Spec/sql/\(name)").standardizedFileURL, encoding: .utf8)
+    }
+
+    func failInserts(ofSequence sequence: UInt64) async throws {
+        try await connect().runScript(
+            """
+            CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'failure'; END $$;
+            CREATE TRIGGER failure BEFORE INSERT ON daybook.event FOR EACH ROW
+            WHEN (NEW.sequence = \(sequence)) EXECUTE FUNCTION fail();
+            """)
+    }
+
+    func mend() async throws {
+        try await connect().runScript("DROP TRIGGER failure ON daybook.event")
+    }
+}

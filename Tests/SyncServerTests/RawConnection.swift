@@ -1,0 +1,100 @@
+// A connection on which a test sends what no HTTP client would, byte for byte.
+
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#endif
+
+/// A TCP connection to a server on this machine.
+final class RawConnection: Sendable {
+    private let descriptor: Int32
+
+    struct Failure: Error { let call: String }
+
+    /// Connects.
+    ///
+    /// - Parameter receiveBuffer: bytes that the system may keep for us; small for a slow reader.
+    init(_ base: String, receiveBuffer: Int32? = nil) throws {
+        #if canImport(Darwin)
+            descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #else
+            descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #endif
+        guard descriptor >= 0 else { throw Failure(call: "socket") }
+        if var size = receiveBuffer {
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+        // Whoever waits for longer waits in vain: the test fails.
+        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        address.sin_port = in_port_t(URL(string: base)?.port ?? 0).bigEndian
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else {
+            close(descriptor)
+            throw Failure(call: "connect")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends bytes.
+    ///
+    /// - Returns: false if the server does not take them any more.
+    @discardableResult
+    func send(_ bytes: some Sequence<UInt8>) -> Bool {
+        let bytes = Array(bytes)
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes {
+                #if canImport(Darwin)
+                    Darwin.send(descriptor, $0.baseAddress, $0.count, 0)
+                #else
+                    Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                #endif
+            }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+
+    /// Sends text.
+    @discardableResult
+    func send(_ text: String) -> Bool { send(text.utf8) }
+
+    /// Some bytes that came; nil at the end of the connection.
+    func receive(atMost count: Int = 65_536) throws -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let received = recv(descriptor, &bytes, count, 0)
+        if received < 0, errno == EAGAIN { throw Failure(call: "recv: nothing came") }
+        return received > 0 ? Array(bytes[..<received]) : nil
+    }
+
+    /// Everything up to the end of the connection.
+    func rest() throws -> String {
+        var bytes: [UInt8] = []
+        while let part = try receive() { bytes += part }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Everything up to a text, with it, or up to the end of the connection.
+    func text(until end: String) throws -> String {
+        var text = ""
+        while !text.contains(end), let part = try receive() {
+            text += String(decoding: part, as: UTF8.self)
+        }
+        return text
+    }
+}

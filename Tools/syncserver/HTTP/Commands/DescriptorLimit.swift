@@ -1,0 +1,31 @@
+// How many files and connections this process may have open. A server that runs into the limit can
+// accept nobody, so the limit is raised, and the connections are kept below it.
+
+import Foundation
+
+/// The limit on open descriptors.
+enum DescriptorLimit {
+    /// What is left for the database, the log and the system.
+    private static let reserve = 64
+
+    /// Raises the limit as far as the system lets it.
+    ///
+    /// - Returns: how many of `connections` may be open.
+    static func raise(for connections: Int) -> Int {
+        var limit = rlimit()
+        #if canImport(Darwin)
+            let resource = RLIMIT_NOFILE
+        #else
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #endif
+        guard getrlimit(resource, &limit) == 0 else { return connections }
+        let wanted = rlim_t(connections + reserve)
+        if limit.rlim_cur < wanted {
+            limit.rlim_cur = min(wanted, limit.rlim_max)
+            _ = setrlimit(resource, &limit)
+            guard getrlimit(resource, &limit) == 0 else { return connections }
+        }
+        return limit.rlim_cur >= wanted
+            ? connections : max(1, Int(clamping: limit.rlim_cur) - reserve)
+    }
+}

@@ -1,0 +1,101 @@
+// The commands that look after a database: `migrate`, `erase`, `prune`. All of them may be used
+// while a server is at work on the same database. Spec/operating.md.
+
+import ArgumentParser
+import Foundation
+import SyncServerStorage
+
+/// `syncserver migrate`.
+struct Migrate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Bring a database up to date, and end.",
+        discussion: """
+            A server does the same when it starts. There is no way back: take a backup before.
+            """)
+
+    @OptionGroup var storage: StorageOptions
+
+    func run() async throws {
+        do {
+            let storage = try await storage.openForMaintenance()
+            let version = try await storage.schemaVersion()
+            try storage.close()
+            print("up to date: \(version)")
+        } catch { throw SyncServer.failure(error) }
+    }
+}
+
+/// `syncserver erase`.
+struct Erase: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Erase all events of one account.",
+        discussion: """
+            Take the account's tokens out of the token file first, or its devices begin anew. \
+            Backups keep what they hold.
+            """)
+
+    @OptionGroup var storage: StorageOptions
+
+    @Option(help: "The account.")
+    var account: String
+
+    @Flag(help: "Really erase. Without it, the command only counts.")
+    var yes = false
+
+    func run() async throws {
+        do {
+            let storage = try await storage.openForMaintenance()
+            let count = try await storage.eventCount(account: account)
+            if yes { try await storage.erase(account: account) }
+            try storage.close()
+            print("\(yes ? "erased" : "would erase") \(count) events")
+            if !yes { throw SyncServer.failure("nothing was erased: give --yes to do it", 1) }
+        } catch { throw SyncServer.failure(error) }
+    }
+}
+
+/// `syncserver prune`.
+struct Prune: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Erase the accounts that nobody has used for a time.",
+        discussion: """
+            Accounts are erased whole: a device that is new gets everything or nothing. An account \
+            is used when a device sends to it or reads from it.
+            """)
+
+    @OptionGroup var storage: StorageOptions
+
+    @Option(help: ArgumentHelp("How long, in days: 400d.", valueName: "days"))
+    var unusedFor: Days
+
+    @Flag(help: "Really erase. Without it, the command only names the accounts.")
+    var yes = false
+
+    func run() async throws {
+        do {
+            let storage = try await storage.openForMaintenance()
+            let limit = Date(timeIntervalSinceNow: -Double(unusedFor.count) * 86_400)
+            let accounts = try await storage.accounts(unusedSince: limit)
+            for account in accounts {
+                if yes { try await storage.erase(account: account) }
+                print(account)
+            }
+            try storage.close()
+            if !yes, !accounts.isEmpty {
+                throw SyncServer.failure("nothing was erased: give --yes to do it", 1)
+            }
+        } catch { throw SyncServer.failure(error) }
+    }
+}
+
+/// A number of days, `400d`.
+struct Days: ExpressibleByArgument {
+    let count: Int
+
+    init?(argument: String) {
+        guard argument.hasSuffix("d"), let count = Int(argument.dropLast()),
+            (1...36_500).contains(count)
+        else { return nil }
+        self.count = count
+    }
+}

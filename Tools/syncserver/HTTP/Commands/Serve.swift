@@ -1,0 +1,183 @@
+// `syncserver serve`: reads its options, opens the storage, serves until it is told to stop. What
+// happens to a request: RequestLog, ErrorReplies, KnownPaths, Authentication, EventRoutes.
+
+import ArgumentParser
+import EventSourcing
+import Foundation
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import OfflineModel
+import ServiceLifecycle
+import SyncServerStorage
+
+/// `syncserver serve`.
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Serve until told to stop. This is what happens without a subcommand.",
+        discussion: """
+            Prints one line, "listening on http://HOST:PORT", when it is ready. The log goes to \
+            standard error. Without a token file every request belongs to the account "local", \
+            and only loopback addresses are served. SIGTERM and SIGINT end it after the requests \
+            it has accepted; SIGHUP makes it read the token file again.
+            """)
+
+    @Option(help: "The TCP port to listen on; 0 picks a free one.")
+    var port: UInt16
+
+    @Option(help: "The address to listen on.")
+    var host = "127.0.0.1"
+
+    @OptionGroup var storage: StorageOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "A file of lines \"<token> <account>\" or \"sha256:<digest> <account>\"; requests "
+                + "then need a bearer token.",
+            valueName: "file"))
+    var tokenFile: String?
+
+    @Option(help: ArgumentHelp("A certificate chain in PEM; needs --tls-key.", valueName: "file"))
+    var tlsCertificate: String?
+
+    @Option(help: ArgumentHelp("The certificate's private key in PEM.", valueName: "file"))
+    var tlsKey: String?
+
+    @Flag(help: "Serve plain HTTP beyond loopback: a proxy in front of this server does TLS.")
+    var behindTlsProxy = false
+
+    @Option(help: "Requests a second that a token may make; 0 sets no limit.")
+    var rate = 500
+
+    @Option(help: "Connections that may be open.")
+    var connections = 1_000
+
+    @Option(help: "Seconds that a client may take to send a request, or to read a reply.")
+    var clientTimeout = 60
+
+    @Option(help: "Seconds that requests may take to end once the server is told to stop.")
+    var shutdownTimeout = 30
+
+    @Option(help: "The least that is logged: debug, info, notice, warning, error.")
+    var logLevel = Logger.Level.info
+
+    func validate() throws {
+        if tokenFile == nil, !Loopback.contains(host) {
+            throw ValidationError(
+                "\(host) is not a loopback address: without --token-file anyone who reaches it "
+                    + "could read and write; give a token file, or leave --host out")
+        }
+        if (tlsCertificate == nil) != (tlsKey == nil) {
+            throw ValidationError("--tls-certificate and --tls-key go together")
+        }
+        if !Loopback.contains(host), tlsCertificate == nil, !behindTlsProxy {
+            throw ValidationError(
+                "\(host) is not a loopback address: tokens would cross the network in the clear; "
+                    + "give --tls-certificate and --tls-key, or --behind-tls-proxy")
+        }
+        guard rate >= 0, connections >= 1, clientTimeout >= 1, shutdownTimeout >= 1 else {
+            throw ValidationError(
+                "--connections, --client-timeout and --shutdown-timeout are at least 1, --rate 0")
+        }
+    }
+
+    func run() async throws {
+        let writer = LogWriter()
+        defer { writer.flush() }
+        let logger = Logger(label: "syncserver") { [logLevel] _ in
+            JSONLogHandler(level: logLevel, writer: writer)
+        }
+        let catalogue = OfflineModel.catalogue
+        let tokens: TokenFile?
+        let storage: any EventStorage
+        let server: HTTPServerBuilder
+        let metrics = ServerMetrics()
+        let open = Connections(
+            atMost: DescriptorLimit.raise(for: connections), metrics: metrics)
+        do {
+            tokens = try tokenFile.map { try TokenFile($0, logger: logger) }
+            server = try channels(open, metrics)
+            storage = try await self.storage.open(catalogue)
+        } catch { throw SyncServer.failure(error) }
+        let application = Application(
+            router: router(storage, catalogue, tokens, metrics, open),
+            server: server,
+            configuration: .init(address: .hostname(host, port: Int(port))),
+            onServerRunning: { [host, tlsKey] channel in
+                let name = host.contains(":") ? "[\(host)]" : host
+                let port = channel.localAddress?.port ?? 0
+                let scheme = tlsKey == nil ? "http" : "https"
+                FileHandle.standardOutput.write(
+                    Data("listening on \(scheme)://\(name):\(port)\n".utf8))
+            },
+            logger: logger)
+        var services: [any Service] = [application]
+        if let tokens { services.append(tokens) }
+        var configuration = ServiceGroupConfiguration(
+            services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        configuration.maximumGracefulShutdownDuration = .seconds(shutdownTimeout)
+        do {
+            try await ServiceGroup(configuration: configuration).run()
+        } catch {
+            try? storage.close()
+            throw SyncServer.failure("cannot serve on \(host), port \(port): \(error)", 74)
+        }
+        do { try storage.close() } catch { throw SyncServer.failure(error) }
+    }
+
+    private func router(
+        _ storage: any EventStorage, _ catalogue: EventCatalogue, _ tokens: TokenFile?,
+        _ metrics: ServerMetrics, _ connections: Connections
+    ) -> Router<ServerContext> {
+        let rates = rate > 0 ? RateLimit(perSecond: rate) : nil
+        let router = Router(context: ServerContext.self)
+        router.addMiddleware {
+            RequestLog(metrics: metrics)
+            ErrorReplies()
+            KnownPaths()
+        }
+        EventRoutes(storage: storage, catalogue: catalogue, metrics: metrics)
+            .add(
+                to: router.group().add(
+                    middleware: Authentication(tokens: tokens, rates: rates, isForOperator: false)))
+        OperationRoutes(storage: storage, metrics: metrics, connections: connections)
+            .add(
+                to: router,
+                operators: router.group().add(
+                    middleware: Authentication(tokens: tokens, rates: nil, isForOperator: true)))
+        return router
+    }
+
+    /// What is done with the bytes of a connection.
+    private func channels(
+        _ connections: Connections, _ metrics: ServerMetrics
+    ) throws -> HTTPServerBuilder {
+        let timeLimit = TimeAmount.seconds(Int64(clientTimeout))
+        let http = HTTPServerBuilder.http1(
+            configuration: .init(
+                additionalChannelHandlers: [
+                    ConnectionGuard(connections, metrics, timeLimit: timeLimit)
+                ],
+                idleTimeout: timeLimit,
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 16 * 1024,
+                    maxHeaderFieldCount: 100)))
+        guard let tlsCertificate, let tlsKey else { return http }
+        do {
+            var configuration = TLSConfiguration.makeServerConfiguration(
+                certificateChain: try NIOSSLCertificate.fromPEMFile(tlsCertificate)
+                    .map { .certificate($0) },
+                privateKey: .privateKey(try NIOSSLPrivateKey(file: tlsKey, format: .pem)))
+            configuration.minimumTLSVersion = .tlsv12
+            return try .tls(http, tlsConfiguration: configuration)
+        } catch {
+            throw SyncServer.failure(
+                "cannot use the certificate \(tlsCertificate) with the key \(tlsKey): both must "
+                    + "be PEM files", 65)
+        }
+    }
+}
+
+extension Logger.Level: @retroactive ExpressibleByArgument {}

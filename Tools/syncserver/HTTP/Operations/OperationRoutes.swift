@@ -1,0 +1,39 @@
+// What a machine that runs the server asks: is the process there, can it serve, what did it count.
+// Spec/operating.md, OPS-7 and OPS-8.
+
+import Hummingbird
+import SyncServerStorage
+import Synchronization
+
+/// `/healthz`, `/readyz` and `/metrics`.
+struct OperationRoutes: Sendable {
+    let storage: any EventStorage
+    let metrics: ServerMetrics
+    let connections: Connections
+
+    /// Adds the routes.
+    ///
+    /// - Parameter operators: where only the operator comes.
+    func add(to router: Router<ServerContext>, operators: RouterGroup<ServerContext>) {
+        router.get("healthz") { _, _ in Self.status("ok") }
+        router.get("readyz", use: readiness)
+        operators.get("metrics") { _, _ in
+            Reply.json(
+                .ok, Array(metrics.text(openConnections: connections.count).utf8),
+                contentType: "text/plain; version=0.0.4; charset=utf-8")
+        }
+    }
+
+    /// Ready means that the storage answers. An account without a name has no events, so that this
+    /// costs one look into an index.
+    @Sendable private func readiness(_ request: Request, _ context: ServerContext) async throws
+        -> Response
+    {
+        _ = try await storage.page(account: "", source: nil, after: nil, limit: 1)
+        return Self.status("ready")
+    }
+
+    private static func status(_ word: String) -> Response {
+        Reply.json(.ok, Array("{\"status\":\"\(word)\"}".utf8))
+    }
+}

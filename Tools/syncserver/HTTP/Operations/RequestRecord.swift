@@ -1,0 +1,37 @@
+// What is found out about a request on its way inwards, for the line that RequestLog writes when it
+// is on its way out again.
+
+import Crypto
+import Foundation
+import Synchronization
+
+/// Facts about one request.
+final class RequestRecord: Sendable {
+    private struct Facts {
+        var account: String?
+        var counts: [(name: String, count: Int)] = []
+    }
+
+    private let facts = Mutex(Facts())
+
+    /// The account, once it is known.
+    var account: String? {
+        get { facts.withLock { $0.account } }
+        set { facts.withLock { $0.account = newValue } }
+    }
+
+    /// How many there were of what.
+    var counts: [(name: String, count: Int)] {
+        get { facts.withLock { $0.counts } }
+        set { facts.withLock { $0.counts = newValue } }
+    }
+
+    /// The account as a log may name it: whoever knows an account finds its lines
+    /// (`printf %s ana | sha256sum | cut -c 1-12`), and nobody reads accounts off a log.
+    var accountDigest: String? {
+        account.map { account in
+            SHA256.hash(data: Data(account.utf8)).prefix(6)
+                .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// The bearer tokens of --token-file and the accounts they stand for: read when the server starts
+// and at every SIGHUP (TokenFile), asked by Authentication. Spec/sync-protocol.md, SYNC-3;
+// Spec/operating.md, OPS-1 and OPS-3.
+
+import Crypto
+import Foundation
+import LogFormat
+
+/// Tokens and their accounts.
+///
+/// Only digests are kept. A fast digest is enough: a token has 256 random bits, which nobody finds
+/// by trying, unlike a password that a person chose. What is looked up is the digest under a random
+/// key that lives as long as this value. So whoever measures how long a look-up takes learns
+/// something about a number that he can neither choose nor compute, and nothing about a token.
+struct AccountTokens: Sendable {
+    /// What a known token stands for.
+    struct Credential: Sendable {
+        /// The account on whose behalf its bearer acts.
+        let account: String
+        /// Names the token inside this process only.
+        let fingerprint: Data
+    }
+
+    /// The account that may read `/metrics`, and nothing else.
+    static let operatorAccount = "@operator"
+
+    private let key = SymmetricKey(size: .bits256)
+    private var accounts: [Data: String] = [:]
+    /// What is not as it should be with the file, though it can be used. Never holds a token.
+    private(set) var warning: String?
+
+    /// Why a token file cannot be used. Never holds a token.
+    struct Fault: Error {
+        let detail: String
+        /// 74 for a file that cannot be read, 65 for one that says nothing usable.
+        let exitCode: Int32
+    }
+
+    /// Reads a file of lines `<token> <account>` or `sha256:<64 hex digits> <account>`. Empty lines
+    /// and lines that begin with `#` say nothing.
+    ///
+    /// - Throws: `Fault`; also for a file that everybody may write.
+    init(file path: String) throws {
+        guard let data = FileManager.default.contents(atPath: path),
+            let text = String(data: data, encoding: .utf8)
+        else { throw Fault(detail: "cannot read the token file \(path)", exitCode: 74) }
+        var holdsPlainTokens = false
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
+            .enumerated()
+        {
+            let words = line.split(whereSeparator: \.isWhitespace)
+            if words.isEmpty || line.hasPrefix("#") { continue }
+            let place = "\(path), line \(index + 1)"
+            guard words.count == 2, words[1].utf8.count <= FormatLimit.accountBytesMax else {
+                throw Fault(
+                    detail: "\(place): not a token and an account of at most "
+                        + "\(FormatLimit.accountBytesMax) bytes",
+                    exitCode: 65)
+            }
+            let digest: Data
+            if words[0].hasPrefix(Self.digestPrefix) {
+                guard let bytes = Self.bytes(hex: words[0].dropFirst(Self.digestPrefix.count))
+                else {
+                    throw Fault(
+                        detail: "\(place): \(Self.digestPrefix) needs 64 hex digits", exitCode: 65)
+                }
+                digest = bytes
+            } else {
+                holdsPlainTokens = true
+                digest = Self.digest(words[0])
+            }
+            guard accounts.updateValue(String(words[1]), forKey: blinded(digest)) == nil else {
+                throw Fault(detail: "\(place): the token stands there twice", exitCode: 65)
+            }
+        }
+        guard !accounts.isEmpty else {
+            throw Fault(detail: "\(path) holds no token", exitCode: 65)
+        }
+        try checkPermissions(path, holdsPlainTokens)
+    }
+
+    /// What a token stands for; nil for one that is not known here.
+    func credential(of token: Substring) -> Credential? {
+        let fingerprint = blinded(Self.digest(token))
+        return accounts[fingerprint].map { Credential(account: $0, fingerprint: fingerprint) }
+    }
+
+    /// Makes a token of 256 random bits and the line for the file.
+    static func make(for account: String) -> (token: String, line: String) {
+        let random = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
+        let token = random.base64EncodedString()
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        let hex = digest(token[...]).map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        return (token, "\(digestPrefix)\(hex.joined()) \(account)")
+    }
+
+    private static let digestPrefix = "sha256:"
+
+    private static func digest(_ token: Substring) -> Data {
+        Data(SHA256.hash(data: Data(token.utf8)))
+    }
+
+    private func blinded(_ digest: Data) -> Data {
+        Data(HMAC<SHA256>.authenticationCode(for: digest, using: key))
+    }
+
+    private static func bytes(hex: Substring) -> Data? {
+        let digits = hex.compactMap(\.hexDigitValue)
+        guard hex.utf8.count == 64, digits.count == 64 else { return nil }
+        return Data(stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) })
+    }
+
+    private mutating func checkPermissions(_ path: String, _ holdsPlainTokens: Bool) throws {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.uint16Value else { return }
+        guard mode & 0o002 == 0 else {
+            throw Fault(
+                detail: "everybody may write the token file \(path), and so give himself an "
+                    + "account: chmod 600",
+                exitCode: 65)
+        }
+        if holdsPlainTokens, mode & 0o077 != 0 {
+            warning =
+                "other users of this machine may read the secrets of the account file: "
+                + "chmod 600, or keep digests in it"
+        } else if mode & 0o020 != 0 {
+            warning = "other users of this machine may write the account file: chmod 600"
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// One connection to a PostgreSQL server through libpq, and the thread that waits for it. Lent out by
+// PostgreSQLPool; nothing else calls libpq. Spec/postgresql.md.
+
+import CPostgreSQL
+import EventSourcing
+import SyncServerStorage
+
+/// A connection that is opened when it is first needed, and opened again after it was lost.
+actor PostgreSQLConnection {
+    /// Milliseconds that one statement may take, unless the database's settings name a limit.
+    static let statementMillisecondsMax = 10_000
+
+    /// An open connection; closed when nothing holds it any more.
+    private final class Link {
+        let handle: OpaquePointer
+        init(_ handle: OpaquePointer) { self.handle = handle }
+        deinit { PQfinish(handle) }
+    }
+
+    private let location: PostgreSQLLocation
+    private var link: Link?
+    /// libpq waits for the server: not on a thread of the cooperative pool.
+    private let executor = StoreExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// Connects nowhere yet.
+    init(_ location: PostgreSQLLocation) { self.location = location }
+
+    /// Runs one statement in a transaction of its own.
+    ///
+    /// - Parameters:
+    ///   - values: for `$1`, `$2`, …, as text without U+0000; nil is NULL.
+    /// - Returns: the rows, each column as text.
+    /// - Throws: `StorageError`. Where the connection was lost it is not known whether the
+    ///   statement was carried out.
+    func run(_ sql: String, _ values: [String?] = []) throws -> [[String?]] {
+        let link = try connected()
+        let result = Self.withPointers(values) {
+            PQexecParams(link.handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
+        }
+        return try rows(result, of: link)
+    }
+
+    /// Runs several statements, in one transaction if they begin none.
+    ///
+    /// - Throws: `StorageError`; then nothing was changed.
+    func runScript(_ sql: String) throws {
+        let link = try connected()
+        _ = try rows(PQexec(link.handle, sql), of: link)
+    }
+
+    /// Ends the connection.
+    func close() { link = nil }
+
+    // MARK: Opening
+
+    private func connected() throws -> Link {
+        if let link {
+            // A server that has gone away has closed its end: seen without asking it. It may have
+            // said why, so the first look can find those words and the second the end.
+            if PQconsumeInput(link.handle) == 1, PQconsumeInput(link.handle) == 1,
+                PQstatus(link.handle) == CONNECTION_OK
+            {
+                return link
+            }
+            self.link = nil
+        }
+        let link = try open()
+        self.link = link
+        return link
+    }
+
+    private func open() throws -> Link {
+        // Of two settings with one name the later counts, so what the location says goes first.
+        let settings = [
+            ("connect_timeout", "5"), ("tcp_user_timeout", "15000"),
+            ("client_encoding", "UTF8"), ("application_name", "syncserver"),
+            ("dbname", location.url),
+        ]
+        let handle = Self.withPointers(settings.map(\.0)) { names in
+            Self.withPointers(settings.map(\.1)) { PQconnectdbParams(names, $0, 1) }
+        }
+        guard let handle else { throw StorageError(.failed, "PostgreSQL: no memory") }
+        let link = Link(handle)
+        guard PQstatus(handle) == CONNECTION_OK else {
+            throw StorageError(
+                .failed, "PostgreSQL: \(location.withoutPassword(in: Self.message(handle)))")
+        }
+        // Notices could repeat what an event says.
+        PQsetNoticeProcessor(handle, { _, _ in }, nil)
+        // A commit that is answered is on the disk, whatever the database's default.
+        _ = try rows(
+            PQexec(
+                handle,
+                """
+                SELECT set_config('statement_timeout', '\(Self.statementMillisecondsMax)', false)
+                WHERE current_setting('statement_timeout') = '0';
+                SELECT set_config('synchronous_commit', 'on', false)
+                WHERE current_setting('synchronous_commit') IN ('off', 'local');
+                SET TimeZone = 'UTC'
+                """), of: link)
+        return link
+    }
+
+    // MARK: Results
+
+    private func rows(_ result: OpaquePointer?, of link: Link) throws -> [[String?]] {
+        defer { PQclear(result) }
+        let status = PQresultStatus(result)
+        guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {
+            guard PQstatus(link.handle) == CONNECTION_OK else {
+                self.link = nil
+                throw StorageError(.failed, "PostgreSQL: the connection was lost")
+            }
+            // The text of an error may repeat what an event says; its code does not.
+            let code = PQresultErrorField(result, Int32(UInt8(ascii: "C")))
+                .map { String(cString: $0) }
+            throw StorageError(.failed, "PostgreSQL: the statement failed (\(code ?? "no code"))")
+        }
+        let columns = PQnfields(result)
+        return (0..<PQntuples(result)).map { row in
+            (0..<columns).map { column in
+                guard PQgetisnull(result, row, column) == 0,
+                    let value = PQgetvalue(result, row, column)
+                else { return nil }
+                let count = Int(PQgetlength(result, row, column))
+                return UnsafeRawBufferPointer(start: value, count: count)
+                    .withMemoryRebound(to: UInt8.self) { String(decoding: $0, as: UTF8.self) }
+            }
+        }
+    }
+
+    private static func message(_ handle: OpaquePointer) -> String {
+        String(cString: PQerrorMessage(handle))
+            .split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    /// Calls with C strings that live as long as the call; a NULL stands behind the last.
+    private static func withPointers<Result>(
+        _ values: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
+    ) -> Result {
+        var bytes: [CChar] = []
+        let starts: [Int?] = values.map { value in
+            guard let value else { return nil }
+            defer {
+                bytes.append(contentsOf: value.utf8.map { CChar(bitPattern: $0) })
+                bytes.append(0)
+            }
+            return bytes.count
+        }
+        return bytes.withUnsafeBufferPointer { buffer in
+            let pointers = starts.map { start in
+                start.flatMap { buffer.baseAddress?.advanced(by: $0) }
+            }
+            return (pointers + [nil]).withUnsafeBufferPointer { pointers in
+                // Never nil: there is always the NULL at the end.
+                guard let base = pointers.baseAddress else {
+                    preconditionFailure("an array that is not empty has an address")
+                }
+                return body(base)
+            }
+        }
+    }
+}

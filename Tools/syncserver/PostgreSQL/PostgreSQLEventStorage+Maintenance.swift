@@ -1,0 +1,45 @@
+// Erasure and retention in a PostgreSQL database. The SQL is Spec/sql/0002_accounts.sql.
+// Spec/operating.md.
+
+import EventSourcing
+import Foundation
+import SyncServerStorage
+
+extension PostgreSQLEventStorage: StorageMaintenance {
+    package func schemaVersion() async throws -> String {
+        try await pool.withConnection { "step \(try await PostgreSQLSchema.version($0))" }
+    }
+
+    package func eventCount(account: String) async throws -> Int {
+        let account = try Self.checked(account)
+        let rows = try await pool.withConnection {
+            try await $0.run("SELECT count(*) FROM daybook.event WHERE account = $1", [account])
+        }
+        return rows.first?[0].flatMap { Int($0) } ?? 0
+    }
+
+    package func erase(account: String) async throws {
+        let account = try Self.checked(account)
+        try await pool.withConnection { connection in
+            // A large account takes longer than a request may. The setting goes with the connection.
+            let result: Result<Void, any Error>
+            do {
+                try await connection.runScript("SET statement_timeout = 0")
+                _ = try await connection.run("SELECT daybook.erase_account($1)", [account])
+                result = .success(())
+            } catch { result = .failure(error) }
+            await connection.close()
+            try result.get()
+        }
+    }
+
+    package func accounts(unusedSince limit: Date) async throws -> [String] {
+        let day = String(Timestamp(limit).description.prefix(10))
+        let rows = try await pool.withConnection {
+            try await $0.run(
+                "SELECT account FROM daybook.account WHERE last_used < $1::date ORDER BY account",
+                [day])
+        }
+        return rows.compactMap { $0[0] }
+    }
+}

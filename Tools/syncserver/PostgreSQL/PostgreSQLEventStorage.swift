@@ -1,0 +1,116 @@
+// The storage at scale: a PostgreSQL database that any number of servers share. What becomes of a
+// batch is decided by the SQL function append_events; here it is called. Spec/postgresql.md.
+
+import EventSourcing
+import Foundation
+import SyncServerStorage
+
+/// Events of accounts in a PostgreSQL database.
+package final class PostgreSQLEventStorage: EventStorage {
+    let pool: PostgreSQLPool
+    private let uses = UseNotes()
+
+    /// Opens a database.
+    ///
+    /// - Parameter migrates: whether the schema is brought up to date; without, one that is behind
+    ///   is refused.
+    /// - Throws: `StorageError`.
+    package init(_ location: PostgreSQLLocation, migrates: Bool = true) async throws {
+        pool = PostgreSQLPool(location)
+        try await pool.withConnection { connection in
+            if migrates {
+                try await PostgreSQLSchema.migrate(connection)
+            } else {
+                let version = try await PostgreSQLSchema.version(connection)
+                guard version == PostgreSQLSchema.newest else {
+                    throw StorageError(
+                        .wrongDatabase,
+                        "the schema is at step \(version), this server needs "
+                            + "\(PostgreSQLSchema.newest): run syncserver migrate")
+                }
+            }
+        }
+    }
+
+    /// Brings the schema of a database up to date.
+    ///
+    /// - Returns: the numbers of the steps that were run.
+    /// - Throws: `StorageError`.
+    package static func migrate(_ location: PostgreSQLLocation) async throws -> [Int] {
+        try await PostgreSQLPool(location).withConnection {
+            try await PostgreSQLSchema.migrate($0)
+        }
+    }
+
+    package func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
+        let account = try Self.checked(account)
+        await noteUse(of: account)
+        let batch = PostgreSQLBatch(batch)
+        let json = batch.json
+        let rows = try await pool.withConnection {
+            try await $0.run(
+                """
+                SELECT id, status, code, detail, current
+                FROM daybook.append_events($1, $2::jsonb)
+                """, [account, json])
+        }
+        return try batch.verdicts(rows)
+    }
+
+    package func page(
+        account: String, source: UUID?, after cursor: EventCursor?, limit: Int
+    ) async throws -> EventPage {
+        let account = try Self.checked(account)
+        let cursor = cursor ?? .start(bySource: source != nil)
+        precondition(cursor.isBySource == (source != nil), "a cursor belongs to its order")
+        await noteUse(of: account)
+        let sequence: Int64
+        let serial: Int64
+        switch cursor {
+        case .serial(let number): (sequence, serial) = (0, number)
+        case .sequence(let number, let second): (sequence, serial) = (number, second)
+        }
+        let rows = try await pool.withConnection {
+            try await $0.run(
+                """
+                SELECT line, serial, sequence
+                FROM daybook.read_events($1, $2::uuid, $3::bigint, $4::bigint, $5::integer)
+                """,
+                [account, source?.text, "\(sequence)", "\(serial)", "\(limit)"])
+        }
+        var page = EventPage(lines: [], next: cursor)
+        for row in rows {
+            guard row.count == 3, let line = row[0], let serial = row[1].flatMap({ Int64($0) }),
+                let sequence = row[2].flatMap({ Int64($0) })
+            else {
+                throw StorageError(
+                    .failed, "PostgreSQL: read_events does not answer as Spec/sql says")
+            }
+            page.lines.append(Array(line.utf8))
+            page.next = source == nil ? .serial(serial) : .sequence(sequence, serial: serial)
+        }
+        return page
+    }
+
+    package func close() throws { pool.close() }
+
+    /// Notes that an account is in use. Nothing fails because of it: the next day tries again.
+    private func noteUse(of account: String) async {
+        guard uses.isDue(account) else { return }
+        _ = try? await pool.withConnection {
+            try await $0.run(
+                """
+                UPDATE daybook.account SET last_used = current_date
+                WHERE account = $1 AND last_used < current_date
+                """, [account])
+        }
+    }
+
+    /// C strings end at U+0000: two accounts would be one.
+    static func checked(_ account: String) throws -> String {
+        guard !account.utf8.contains(0) else {
+            throw StorageError(.failed, "PostgreSQL: an account's name cannot contain U+0000")
+        }
+        return account
+    }
+}

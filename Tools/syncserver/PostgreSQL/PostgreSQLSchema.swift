@@ -1,0 +1,80 @@
+// The steps of the schema and how they are run. The SQL is that of Spec/sql, built into the binary.
+// Used when PostgreSQLEventStorage opens, and by `syncserver migrate`.
+
+import SyncServerStorage
+
+/// The tables and functions of the database.
+enum PostgreSQLSchema {
+    /// One step.
+    struct Step {
+        let number: Int
+        let sql: String
+    }
+
+    /// The steps in their order.
+    static let steps = [
+        Step(number: 1, sql: text(PackageResources._001_events_sql)),
+        Step(number: 2, sql: text(PackageResources._002_accounts_sql)),
+    ]
+
+    /// The newest step that this server knows.
+    static var newest: Int { steps.last?.number ?? 0 }
+
+    /// How far the schema of a database has come; 0 if there is none.
+    ///
+    /// - Throws: `StorageError`; `wrongDatabase` for a schema of a newer server or of something
+    ///   else, and for a database that does not keep UTF-8.
+    static func version(_ connection: PostgreSQLConnection) async throws -> Int {
+        let facts = try await connection.run(
+            """
+            SELECT current_setting('server_encoding'), to_regnamespace('daybook') IS NOT NULL,
+                to_regclass('daybook.migration') IS NOT NULL
+            """)
+        guard let fact = facts.first, fact[0] == "UTF8" else {
+            throw StorageError(
+                .wrongDatabase, "the database does not keep UTF-8: create it with ENCODING 'UTF8'")
+        }
+        guard fact[2] == "t" else {
+            guard fact[1] == "f" else {
+                throw StorageError(
+                    .wrongDatabase, "the schema daybook belongs to another application")
+            }
+            return 0
+        }
+        let rows = try await connection.run("SELECT max(number) FROM daybook.migration")
+        let version = rows.first?[0].flatMap { Int($0) } ?? 0
+        guard version <= newest else {
+            throw StorageError(
+                .wrongDatabase,
+                "the database was written by a newer version of this server: its schema is at "
+                    + "step \(version), this server knows \(newest)")
+        }
+        return version
+    }
+
+    /// Brings a database up to date. Servers that start together wait for each other.
+    ///
+    /// - Returns: the steps that were run.
+    /// - Throws: `StorageError`; then nothing was changed by the step that failed.
+    @discardableResult
+    static func migrate(_ connection: PostgreSQLConnection) async throws -> [Int] {
+        guard try await version(connection) < newest else { return [] }
+        do {
+            // A step takes as long as it takes, and so does waiting for another server's.
+            try await connection.runScript("SET statement_timeout = 0")
+            try await connection.runScript(
+                "SELECT pg_advisory_lock(hashtextextended('daybook.migration', 0))")
+            let version = try await version(connection)
+            let missing = steps.filter { $0.number > version }
+            for step in missing { try await connection.runScript(step.sql) }
+            // The lock and the setting go with the connection; the next use opens another.
+            await connection.close()
+            return missing.map { $0.number }
+        } catch {
+            await connection.close()
+            throw error
+        }
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+}
