@@ -405,6 +405,14 @@ struct PostgreSQLTests {
         } catch { Issue.record(error) }
     }
 
+    @Test func `a cluster of the tests ends with whoever started it`() async throws {
+        var cluster: PostgreSQLCluster? = try PostgreSQLCluster()
+        let folder = try #require(cluster?.folder.path(percentEncoded: false))
+        #expect(FileManager.default.fileExists(atPath: folder))
+        cluster = nil
+        try await eventually { !FileManager.default.fileExists(atPath: folder) }
+    }
+
     // MARK: Secrets
 
     @Test(
