@@ -62,6 +62,9 @@ final class PostgreSQLCluster: Sendable {
             directoryHint: .isDirectory)
     }
 
+    // The running process holds the pipe, too.
+    deinit { try? life.fileHandleForWriting.close() }
+
     /// The URL of a database, for one of the server's roles.
     func url(_ database: String, user: String = "daybook") -> String {
         let host = folder.path(percentEncoded: false).replacing("/", with: "%2F")
