@@ -49,7 +49,7 @@ CREATE TABLE daybook.note_head (
 -- What SYNC-24 compares of an event: everything but its place, and what the newcomer lacks.
 -- CloudEvents: an attribute that is null is absent.
 CREATE FUNCTION daybook.content(line text, has_lane boolean, has_time boolean) RETURNS jsonb
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_catalog.jsonb_object_agg(m.key, m.value)
     FROM pg_catalog.jsonb_each(line::jsonb) m
     WHERE m.key NOT IN ('id', 'source', 'sequence', 'position')
@@ -63,7 +63,7 @@ $$;
 CREATE FUNCTION daybook.is_same(
     stored text, newcomer text, has_lane boolean, has_time boolean
 ) RETURNS boolean
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- A line's first 154 characters are id, source and sequence. What has the same text behind them
     -- needs no parsing: also where jsonb has no place for what it says (\u0000, lone surrogates).
@@ -91,7 +91,7 @@ END $$;
 -- Returns one row for each event, in their order.
 CREATE FUNCTION daybook.append_events(for_account text, events jsonb)
 RETURNS TABLE (id uuid, status text, code text, detail text, current text)
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     e record;
@@ -230,7 +230,7 @@ END $$;
 CREATE FUNCTION daybook.read_events(
     for_account text, of_source uuid, after_sequence bigint, after_serial bigint, count_max integer
 ) RETURNS TABLE (line text, serial bigint, sequence bigint)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     bytes bigint := 0;

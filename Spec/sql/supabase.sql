@@ -8,6 +8,7 @@ ALTER TABLE daybook.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.account ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.event ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.note_head ENABLE ROW LEVEL SECURITY;
+ALTER TABLE daybook.serial_floor ENABLE ROW LEVEL SECURITY;
 REVOKE ALL ON ALL TABLES IN SCHEMA daybook FROM PUBLIC, anon, authenticated;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA daybook FROM PUBLIC, anon, authenticated;
 GRANT USAGE ON SCHEMA daybook TO authenticated;
@@ -15,7 +16,7 @@ GRANT SELECT ON daybook.event TO authenticated;
 
 -- The account on whose behalf PostgREST runs this transaction; NULL if there is none.
 CREATE OR REPLACE FUNCTION daybook.current_account() RETURNS text
-LANGUAGE sql STABLE SET search_path = '' AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT nullif(
         nullif(pg_catalog.current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub', '')
 $$;
@@ -28,7 +29,7 @@ CREATE POLICY own_events ON daybook.event FOR SELECT TO authenticated
 
 -- The string of a member, NULL where it is missing or null.
 CREATE OR REPLACE FUNCTION daybook.attribute(event jsonb, name text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF coalesce(event -> name, 'null') = 'null' THEN
         RETURN NULL;
@@ -44,7 +45,7 @@ END $$;
 
 -- A time as RFC 3339 writes it, cut to milliseconds.
 CREATE OR REPLACE FUNCTION daybook.moment(given text) RETURNS timestamptz
-LANGUAGE plpgsql STABLE STRICT SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     moment timestamptz;
 BEGIN
@@ -67,7 +68,7 @@ END $$;
 -- from the data; no row for a type that is not known.
 CREATE OR REPLACE FUNCTION daybook.known(type text, data jsonb, OUT subject text, OUT lane text)
 RETURNS SETOF record
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     identifiers text[];
     name text;
@@ -170,7 +171,7 @@ END $$;
 
 -- A member that is a whole number from 0 to 2^63 - 1; NULL where it is missing.
 CREATE OR REPLACE FUNCTION daybook.whole(data jsonb, name text) RETURNS numeric
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     number numeric;
 BEGIN
@@ -190,7 +191,7 @@ END $$;
 -- One element of a posted batch as daybook.append_events takes it: what syncserver's BatchReader
 -- does before it. jsonb has dropped all but the last of members with one name.
 CREATE OR REPLACE FUNCTION daybook.received(event jsonb, now timestamptz) RETURNS jsonb
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id text := pg_catalog.lower(event ->> 'id');
     source text;
@@ -332,7 +333,7 @@ END $$;
 
 -- The account of the caller.
 CREATE OR REPLACE FUNCTION daybook.require_account() RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF daybook.current_account() IS NULL THEN
         RAISE EXCEPTION 'there is no user' USING ERRCODE = 'insufficient_privilege';
@@ -342,7 +343,7 @@ END $$;
 
 -- Takes in a batch of CloudEvents; the answer is that of SYNC-20.
 CREATE OR REPLACE FUNCTION public.append_events(events jsonb) RETURNS json
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner text := daybook.require_account();
     answer json;
@@ -351,9 +352,25 @@ BEGIN
         RAISE EXCEPTION 'a batch is a JSON array' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- PostgREST answers with the status that stands in the code.
-    IF pg_catalog.jsonb_array_length(events) > 500 OR octet_length(events::text) > 1310720 THEN
+    IF pg_catalog.jsonb_array_length(events) > 500
+        OR pg_catalog.pg_column_size(events) > 4194304
+    THEN
         RAISE EXCEPTION 'the batch has more than 500 events or too many bytes'
             USING ERRCODE = 'PT413';
+    END IF;
+    -- 1e131071 is nine bytes here and 131,072 as text: looked for before anything is written out.
+    IF (
+        SELECT coalesce(pg_catalog.bool_or(abs(v) >= 1e1000 OR scale(v) > 1000), false)
+            OR pg_catalog.count(*) > 500
+        FROM (
+            SELECT n::numeric FROM pg_catalog.jsonb_path_query(
+                events, 'strict $.** ? (@.type() == "number")') n) numbers (v)
+        WHERE abs(v) >= 1e100 OR scale(v) > 100)
+    THEN
+        RAISE EXCEPTION 'a number is out of range' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(events::text) > 1310720 THEN
+        RAISE EXCEPTION 'the batch has too many bytes' USING ERRCODE = 'PT413';
     END IF;
     IF EXISTS (
         SELECT FROM pg_catalog.jsonb_array_elements(events) e
@@ -382,7 +399,7 @@ END $$;
 
 -- A page of the caller's events in the server's order, and the cursor behind it.
 CREATE OR REPLACE FUNCTION public.read_events(after text, max integer) RETURNS json
-LANGUAGE plpgsql SECURITY DEFINER STABLE SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner text := daybook.require_account();
     place bigint := 0;

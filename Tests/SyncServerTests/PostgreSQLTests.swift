@@ -341,6 +341,49 @@ struct PostgreSQLTests {
         try storage.close()
     }
 
+    @Test(.verifies("OPS-11"))
+    func `an account that comes back while it is being pruned stays`() async throws {
+        for kind in StorageKind.all {
+            let store = try await kind.open()
+            _ = try await store.append(Sample.cities(2))
+            let maintenance = try #require(store.storage as? any StorageMaintenance)
+            // Found unused by somebody, used since.
+            let yesterday = Date(timeIntervalSinceNow: -86_400)
+            let isErased = try await maintenance.erase(account: "ana", unusedSince: yesterday)
+            #expect(!isErased)
+            #expect(try await maintenance.eventCount(account: "ana") == 2)
+            #expect(try await maintenance.erase(account: "ana", unusedSince: nil))
+            #expect(try await maintenance.eventCount(account: "ana") == 0)
+            #expect(try await !maintenance.erase(account: "ana", unusedSince: nil))
+            try store.close()
+        }
+    }
+
+    @Test(.verifies("PG-6", "PG-7"))
+    func `a database that has stopped without a word is given up, and used again`() async throws {
+        let fixture = try await PostgreSQLFixture()
+        let url = fixture.location
+        let storage = try await PostgreSQLEventStorage(
+            PostgreSQLLocation(
+                url + (url.contains("?") ? "&" : "?") + "options=-c%20statement_timeout%3D200"))
+        let samples = Sample.cities(2)
+        #expect(try await storage.append(Array(samples.prefix(1))).map(\.status) == [.applied])
+        let others = try await fixture.connect().run(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'syncserver' "
+                + "AND datname = current_database() AND pid <> pg_backend_pid()")
+        let stopped = others.compactMap { $0[0].flatMap { pid_t($0) } }
+        try #require(!stopped.isEmpty)
+        for process in stopped { kill(process, SIGSTOP) }
+        defer { for process in stopped { kill(process, SIGCONT) } }
+        await #expect(throws: StorageError.self) {
+            _ = try await storage.append(samples)
+        }
+        // The next one opens a connection of its own.
+        let verdicts = try await storage.append(samples)
+        #expect(verdicts.map(\.status) == [.duplicate, .applied], "\(verdicts)")
+        try storage.close()
+    }
+
     // MARK: Schemas
 
     @Test(.verifies("PG-1")) func `servers that start together make one schema`() async throws {

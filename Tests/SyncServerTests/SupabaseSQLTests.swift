@@ -212,7 +212,43 @@ struct SupabaseSQLTests {
             WHERE p.pronamespace IN ('daybook'::regnamespace, 'public'::regnamespace)
             """)
         #expect(rows.count > 8)
-        #expect(rows.allSatisfy { $0[1] == #"{"search_path=\"\""}"# })
+        #expect(rows.allSatisfy { $0[1] == #"{"search_path=pg_catalog, pg_temp"}"# })
+    }
+
+    @Test(.verifies("SUP-7"))
+    func `a user's own types and functions are never run as the owner`() async throws {
+        let project = try await SupabaseProject()
+        for call in ["read_events(NULL, 1)", "append_events('[]')"] {
+            for type in ["jsonb", "json", "text"] {
+                let rows = try await project.run(
+                    """
+                    DO $do$ BEGIN
+                        EXECUTE $sql$
+                            CREATE FUNCTION pg_temp.evil(value pg_catalog.\(type))
+                            RETURNS boolean LANGUAGE plpgsql AS
+                            $f$ BEGIN RAISE EXCEPTION 'run as %', current_user; END $f$
+                        $sql$;
+                        EXECUTE $sql$
+                            CREATE DOMAIN pg_temp.\(type) AS pg_catalog.\(type)
+                            CHECK (pg_temp.evil(VALUE))
+                        $sql$;
+                        PERFORM public.\(call);
+                    END $do$
+                    """, user: "ana")
+                #expect(rows.isEmpty)
+            }
+        }
+    }
+
+    @Test(.verifies("SUP-10"))
+    func `numbers that are small as sent and huge as text are refused at once`() async throws {
+        let project = try await SupabaseProject()
+        for number in ["1e131071", "-1e131071", "0e-16383", "1e400"] {
+            let numbers = [String](repeating: number, count: 5_000).joined(separator: ",")
+            let line = Sample(sequence: 1).line.dropLast() + #","x":[\#(numbers)]}"#
+            await expect("22023") { _ = try await project.append("[\(line)]") }
+        }
+        #expect(try await project.append(Sample.cities(1)).count == 1)
     }
 
     // MARK: What is answered

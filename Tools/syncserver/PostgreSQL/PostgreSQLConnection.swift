@@ -3,16 +3,21 @@
 
 import CPostgreSQL
 import EventSourcing
+import Foundation
 import SyncServerStorage
 
 /// A connection that is opened when it is first needed, and opened again after it was lost.
 actor PostgreSQLConnection {
     /// Milliseconds that one statement may take, unless the database's settings name a limit.
     static let statementMillisecondsMax = 10_000
+    /// How much longer to wait for a server that should have given up a statement, and says nothing.
+    static let silenceMillisecondsMax = 5_000
 
     /// An open connection; closed when nothing holds it any more.
     private final class Link {
         let handle: OpaquePointer
+        /// Milliseconds after which the server gives up a statement.
+        var statementMilliseconds = statementMillisecondsMax
         init(_ handle: OpaquePointer) { self.handle = handle }
         deinit { PQfinish(handle) }
     }
@@ -35,10 +40,12 @@ actor PostgreSQLConnection {
     ///   statement was carried out.
     func run(_ sql: String, _ values: [String?] = []) throws -> [[String?]] {
         let link = try connected()
-        let result = Self.withPointers(values) {
-            PQexecParams(link.handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
+        let isSent = Self.withPointers(values) {
+            PQsendQueryParams(link.handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
         }
-        return try rows(result, of: link)
+        guard isSent == 1 else { throw lost() }
+        let wait = link.statementMilliseconds + Self.silenceMillisecondsMax
+        return try answer(of: link, within: .milliseconds(wait))
     }
 
     /// Runs several statements, in one transaction if they begin none.
@@ -46,7 +53,8 @@ actor PostgreSQLConnection {
     /// - Throws: `StorageError`; then nothing was changed.
     func runScript(_ sql: String) throws {
         let link = try connected()
-        _ = try rows(PQexec(link.handle, sql), of: link)
+        guard PQsendQuery(link.handle, sql) == 1 else { throw lost() }
+        _ = try answer(of: link, within: nil)
     }
 
     /// Ends the connection.
@@ -88,18 +96,63 @@ actor PostgreSQLConnection {
         }
         // Notices could repeat what an event says.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
+        guard PQsetnonblocking(handle, 1) == 0 else { throw lost() }
         // A commit that is answered is on the disk, whatever the database's default.
-        _ = try rows(
-            PQexec(
-                handle,
-                """
-                SELECT set_config('statement_timeout', '\(Self.statementMillisecondsMax)', false)
-                WHERE current_setting('statement_timeout') = '0';
-                SELECT set_config('synchronous_commit', 'on', false)
-                WHERE current_setting('synchronous_commit') IN ('off', 'local');
-                SET TimeZone = 'UTC'
-                """), of: link)
+        let isSent = PQsendQuery(
+            handle,
+            """
+            SELECT set_config('statement_timeout', '\(Self.statementMillisecondsMax)', false)
+            WHERE current_setting('statement_timeout') = '0';
+            SELECT set_config('synchronous_commit', 'on', false)
+            WHERE current_setting('synchronous_commit') IN ('off', 'local');
+            SET TimeZone = 'UTC';
+            SELECT setting FROM pg_settings WHERE name = 'statement_timeout'
+            """)
+        guard isSent == 1 else { throw lost() }
+        let limit = try answer(of: link, within: .milliseconds(Self.silenceMillisecondsMax))
+        link.statementMilliseconds =
+            limit.first?[0].flatMap { Int($0) } ?? Self.statementMillisecondsMax
         return link
+    }
+
+    /// Waits for all that a query that was sent is answered with.
+    ///
+    /// - Parameter limit: a server that has stopped or cannot be reached any more says nothing, so
+    ///   its own limit is not enough; nil waits as long as it takes.
+    /// - Returns: the rows of the last statement.
+    private func answer(of link: Link, within limit: Duration?) throws -> [[String?]] {
+        let deadline = limit.map { ContinuousClock.now + $0 }
+        var last: [[String?]] = []
+        var failure: (any Error)?
+        while true {
+            while true {
+                let unsent = PQflush(link.handle)
+                guard unsent >= 0 else { throw lost() }
+                if unsent == 0, PQisBusy(link.handle) == 0 { break }
+                var place = pollfd(
+                    fd: PQsocket(link.handle),
+                    events: Int16(POLLIN) | (unsent > 0 ? Int16(POLLOUT) : 0), revents: 0)
+                let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+                if let left, left <= .zero {
+                    self.link = nil
+                    throw StorageError(.failed, "PostgreSQL: the server does not answer")
+                }
+                let milliseconds = left.map { Int32(clamping: Int($0 / .milliseconds(1)) + 1) }
+                guard poll(&place, 1, milliseconds ?? -1) >= 0 || errno == EINTR,
+                    place.revents & Int16(POLLIN | POLLERR | POLLHUP) == 0
+                        || PQconsumeInput(link.handle) == 1
+                else { throw lost() }
+            }
+            guard let result = PQgetResult(link.handle) else { break }
+            do { last = try rows(result, of: link) } catch { failure = error }
+        }
+        if let failure { throw failure }
+        return last
+    }
+
+    private func lost() -> StorageError {
+        link = nil
+        return StorageError(.failed, "PostgreSQL: the connection was lost")
     }
 
     // MARK: Results
@@ -108,10 +161,7 @@ actor PostgreSQLConnection {
         defer { PQclear(result) }
         let status = PQresultStatus(result)
         guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {
-            guard PQstatus(link.handle) == CONNECTION_OK else {
-                self.link = nil
-                throw StorageError(.failed, "PostgreSQL: the connection was lost")
-            }
+            guard PQstatus(link.handle) == CONNECTION_OK else { throw lost() }
             // The text of an error may repeat what an event says; its code does not.
             let code = PQresultErrorField(result, Int32(UInt8(ascii: "C")))
                 .map { String(cString: $0) }

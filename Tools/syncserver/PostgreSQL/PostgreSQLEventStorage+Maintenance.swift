@@ -18,28 +18,32 @@ extension PostgreSQLEventStorage: StorageMaintenance {
         return rows.first?[0].flatMap { Int($0) } ?? 0
     }
 
-    package func erase(account: String) async throws {
+    package func erase(account: String, unusedSince limit: Date?) async throws -> Bool {
         let account = try Self.checked(account)
-        try await pool.withConnection { connection in
+        return try await pool.withConnection { connection in
             // A large account takes longer than a request may. The setting goes with the connection.
-            let result: Result<Void, any Error>
+            let result: Result<Bool, any Error>
             do {
                 try await connection.runScript("SET statement_timeout = 0")
-                _ = try await connection.run("SELECT daybook.erase_account($1)", [account])
-                result = .success(())
+                let rows = try await connection.run(
+                    "SELECT daybook.erase_account($1, $2::date)", [account, limit.map(Self.day)])
+                result = .success(rows.first?[0] == "t")
             } catch { result = .failure(error) }
             await connection.close()
-            try result.get()
+            return try result.get()
         }
     }
 
     package func accounts(unusedSince limit: Date) async throws -> [String] {
-        let day = String(Timestamp(limit).description.prefix(10))
         let rows = try await pool.withConnection {
             try await $0.run(
                 "SELECT account FROM daybook.account WHERE last_used < $1::date ORDER BY account",
-                [day])
+                [Self.day(limit)])
         }
         return rows.compactMap { $0[0] }
+    }
+
+    private static func day(_ date: Date) -> String {
+        String(Timestamp(date).description.prefix(10))
     }
 }

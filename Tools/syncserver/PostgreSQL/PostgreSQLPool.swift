@@ -15,13 +15,14 @@ final class PostgreSQLPool: Sendable {
     static let waitMax = Duration.seconds(10)
 
     private struct Waiter {
-        let since: ContinuousClock.Instant
+        let number: Int
         let continuation: CheckedContinuation<PostgreSQLConnection, any Error>
     }
 
     private struct State {
         var idle: [PostgreSQLConnection] = []
         var opened = 0
+        var asked = 0
         var waiting: Deque<Waiter> = []
         var isClosed = false
     }
@@ -65,6 +66,7 @@ final class PostgreSQLPool: Sendable {
 
     private func borrow() async throws -> PostgreSQLConnection {
         try await withCheckedThrowingContinuation { continuation in
+            var number = 0
             let answer: Result<PostgreSQLConnection, any Error>? = state.withLock { state in
                 if state.isClosed { return .failure(Self.closed) }
                 if let connection = state.idle.popLast() { return .success(connection) }
@@ -73,25 +75,36 @@ final class PostgreSQLPool: Sendable {
                     return .success(PostgreSQLConnection(location))
                 }
                 guard state.waiting.count < Self.waitingMax else { return .failure(Self.busy) }
-                state.waiting.append(Waiter(since: .now, continuation: continuation))
+                state.asked += 1
+                number = state.asked
+                state.waiting.append(Waiter(number: number, continuation: continuation))
                 return nil
             }
-            if let answer { continuation.resume(with: answer) }
+            if let answer { return continuation.resume(with: answer) }
+            Task { [weak self, number] in
+                try await Task.sleep(for: Self.waitMax)
+                self?.giveUp(number)
+            }
         }
     }
 
-    private func giveBack(_ connection: PostgreSQLConnection) {
-        let now = ContinuousClock.now
-        let (late, next) = state.withLock { state -> ([Waiter], Waiter?) in
-            var late: [Waiter] = []
-            while let first = state.waiting.first, now - first.since > Self.waitMax {
-                late.append(state.waiting.removeFirst())
+    /// Tells a request to come again, if it still waits.
+    private func giveUp(_ number: Int) {
+        let waiter = state.withLock { state in
+            // They stand in the order of their numbers, and this one is among the first.
+            state.waiting.firstIndex { $0.number >= number }.flatMap { index in
+                state.waiting[index].number == number ? state.waiting.remove(at: index) : nil
             }
+        }
+        waiter?.continuation.resume(throwing: Self.busy)
+    }
+
+    private func giveBack(_ connection: PostgreSQLConnection) {
+        let next = state.withLock { state in
             let next = state.waiting.popFirst()
             if next == nil, !state.isClosed { state.idle.append(connection) }
-            return (late, next)
+            return next
         }
-        for waiter in late { waiter.continuation.resume(throwing: Self.busy) }
         next?.continuation.resume(returning: connection)
     }
 }

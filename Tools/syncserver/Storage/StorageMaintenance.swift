@@ -13,7 +13,12 @@ package protocol StorageMaintenance: Sendable {
 
     /// Erases all that is known of an account, in one transaction, and its traces in the database's
     /// files. Should the account come back, its events get numbers that no reader has passed yet.
-    func erase(account: String) async throws
+    ///
+    /// - Parameter limit: nothing is erased if the account was used since then: it may have come
+    ///   back after it was found unused.
+    /// - Returns: whether there was something to erase.
+    @discardableResult
+    func erase(account: String, unusedSince limit: Date?) async throws -> Bool
 
     /// The accounts that nobody has sent to or read from since then; to the day.
     func accounts(unusedSince limit: Date) async throws -> [String]

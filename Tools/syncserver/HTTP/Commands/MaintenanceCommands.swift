@@ -46,7 +46,7 @@ struct Erase: AsyncParsableCommand {
         do {
             let storage = try await storage.openForMaintenance()
             let count = try await storage.eventCount(account: account)
-            if yes { try await storage.erase(account: account) }
+            if yes { try await storage.erase(account: account, unusedSince: nil) }
             try storage.close()
             print("\(yes ? "erased" : "would erase") \(count) events")
             if !yes { throw SyncServer.failure("nothing was erased: give --yes to do it", 1) }
@@ -77,7 +77,11 @@ struct Prune: AsyncParsableCommand {
             let limit = Date(timeIntervalSinceNow: -Double(unusedFor.count) * 86_400)
             let accounts = try await storage.accounts(unusedSince: limit)
             for account in accounts {
-                if yes { try await storage.erase(account: account) }
+                // It may have come back since it was listed: what it was told would be untrue.
+                if yes {
+                    guard try await storage.erase(account: account, unusedSince: limit)
+                    else { continue }
+                }
                 print(account)
             }
             try storage.close()

@@ -25,16 +25,18 @@ extension SQLiteEventStorage: StorageMaintenance {
         }
     }
 
-    package func erase(account: String) async throws {
+    package func erase(account: String, unusedSince limit: Date?) async throws -> Bool {
         try await Self.rephrase {
             try await pool.writeWithoutTransaction { db in
                 // What is deleted is written over with zeros.
                 try db.execute(sql: "PRAGMA secure_delete = ON")
-                try db.inTransaction {
-                    try Self.erase(account, db)
+                var isErased = false
+                try db.inTransaction(.immediate) {
+                    isErased = try Self.erase(account, unusedSince: limit, db)
                     return .commit
                 }
                 try db.checkpoint(.truncate)
+                return isErased
             }
         }
     }
@@ -49,12 +51,18 @@ extension SQLiteEventStorage: StorageMaintenance {
         }
     }
 
-    private static func erase(_ name: String, _ db: Database) throws {
+    private static func erase(
+        _ name: String, unusedSince limit: Date?, _ db: Database
+    ) throws -> Bool {
         guard
             let row = try Row.fetchOne(
-                db, sql: "SELECT number, last_serial FROM account WHERE name = ?",
-                arguments: [name])
-        else { return }
+                db,
+                sql: """
+                    SELECT number, last_serial FROM account
+                    WHERE name = ? AND (? IS NULL OR last_used < ?)
+                    """,
+                arguments: [name, limit.map(SQLiteSchema.day), limit.map(SQLiteSchema.day)])
+        else { return false }
         let (account, lastSerial): (Int64, Int64) = (row[0], row[1])
         for table in ["event", "note_head"] {
             try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
@@ -62,5 +70,6 @@ extension SQLiteEventStorage: StorageMaintenance {
         try db.execute(sql: "DELETE FROM account WHERE number = ?", arguments: [account])
         try db.execute(
             sql: "UPDATE serial_floor SET serial = max(serial, ?)", arguments: [lastSerial])
+        return true
     }
 }
