@@ -323,7 +323,8 @@ import Testing
 }
 
 /// Flips a bit of a compacted segment before it is read back.
-private final class Spoiling: FileSystem {
+private final class Spoiling: ForwardingFileSystem {
+    var base: any FileSystem { files }
     private let files: InMemoryFileSystem
     private let spoil: @Sendable (InMemoryFileSystem, String) -> Void
 
@@ -335,16 +336,8 @@ private final class Spoiling: FileSystem {
         self.spoil = spoil
     }
 
-    func createDirectory(_ path: String) throws(FileError) { try files.createDirectory(path) }
-    func list(_ path: String) throws(FileError) -> [String] { try files.list(path) }
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         if path.hasSuffix("/compaction.new"), mode == .read { spoil(files, path) }
         return try files.open(path, mode)
     }
-    func rename(_ path: String, to newPath: String) throws(FileError) {
-        try files.rename(path, to: newPath)
-    }
-    func remove(_ path: String) throws(FileError) { try files.remove(path) }
-    func removeDirectory(_ path: String) throws(FileError) { try files.removeDirectory(path) }
-    func syncDirectory(_ path: String) throws(FileError) { try files.syncDirectory(path) }
 }

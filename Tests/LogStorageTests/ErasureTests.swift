@@ -193,7 +193,8 @@ import Testing
 }
 
 /// A file system on which opening the lock was so slow that it gives a file of earlier.
-private final class PausedLock: FileSystem {
+private final class PausedLock: ForwardingFileSystem {
+    var base: any FileSystem { files }
     private let files: InMemoryFileSystem
     private let file = Mutex<(any File)?>(nil)
 
@@ -208,12 +209,4 @@ private final class PausedLock: FileSystem {
         if mode == .createIfMissing, path.hasSuffix("/lock"), let stale { return stale }
         return try files.open(path, mode)
     }
-    func createDirectory(_ path: String) throws(FileError) { try files.createDirectory(path) }
-    func list(_ path: String) throws(FileError) -> [String] { try files.list(path) }
-    func rename(_ path: String, to new: String) throws(FileError) {
-        try files.rename(path, to: new)
-    }
-    func remove(_ path: String) throws(FileError) { try files.remove(path) }
-    func removeDirectory(_ path: String) throws(FileError) { try files.removeDirectory(path) }
-    func syncDirectory(_ path: String) throws(FileError) { try files.syncDirectory(path) }
 }

@@ -5,7 +5,7 @@ import LogStorage
 import Synchronization
 
 /// A file system whose writer is watched while it works.
-final class InterleavingFileSystem: FileSystem {
+final class InterleavingFileSystem: ForwardingFileSystem {
     /// What happens at one operation.
     struct Cut {
         /// Bytes of a write that come first, in percent.
@@ -16,7 +16,7 @@ final class InterleavingFileSystem: FileSystem {
         var kills = false
     }
 
-    private let base: any FileSystem
+    let base: any FileSystem
     private let look: @Sendable () -> Void
     private let state = Mutex((operations: 0, isDead: false))
     private let cut: @Sendable (_ operation: Int) -> Cut?
@@ -64,7 +64,6 @@ final class InterleavingFileSystem: FileSystem {
     func createDirectory(_ path: String) throws(FileError) {
         try change(path) { () throws(FileError) in try base.createDirectory(path) }
     }
-    func list(_ path: String) throws(FileError) -> [String] { try base.list(path) }
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         switch mode {
         case .read, .readWrite: Watched(try base.open(path, mode), path, self)
@@ -84,10 +83,9 @@ final class InterleavingFileSystem: FileSystem {
     func remove(_ path: String) throws(FileError) {
         try change(path) { () throws(FileError) in try base.remove(path) }
     }
-    func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
 
-    private final class Watched: File {
-        private let file: any File
+    private final class Watched: ForwardingFile {
+        let file: any File
         private let path: String
         private let system: InterleavingFileSystem
 
@@ -97,11 +95,6 @@ final class InterleavingFileSystem: FileSystem {
             self.system = system
         }
 
-        func size() throws(FileError) -> Int { try file.size() }
-        func identity() throws(FileError) -> UInt64 { try file.identity() }
-        func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
-            try file.read(at: offset, count: count)
-        }
         func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
             let half = { (cut: Cut, first: Bool) throws(FileError) in
                 let middle = bytes.count * cut.percent / 100
@@ -124,6 +117,5 @@ final class InterleavingFileSystem: FileSystem {
         func sync() throws(FileError) {
             try system.change(path) { () throws(FileError) in try file.sync() }
         }
-        func lock() throws(FileError) -> Bool { try file.lock() }
     }
 }

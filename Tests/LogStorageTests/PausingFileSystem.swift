@@ -4,8 +4,8 @@
 import LogStorage
 
 /// A file system whose reader is held up while others go on.
-final class PausingFileSystem: FileSystem {
-    private let base: any FileSystem
+final class PausingFileSystem: ForwardingFileSystem {
+    let base: any FileSystem
     private let work: @Sendable () -> Void
 
     /// Wraps a file system.
@@ -24,16 +24,9 @@ final class PausingFileSystem: FileSystem {
         work()
         return Paused(file: try base.open(path, mode), work: work)
     }
-    func createDirectory(_ path: String) throws(FileError) { try base.createDirectory(path) }
-    func rename(_ path: String, to newPath: String) throws(FileError) {
-        try base.rename(path, to: newPath)
-    }
-    func remove(_ path: String) throws(FileError) { try base.remove(path) }
-    func removeDirectory(_ path: String) throws(FileError) { try base.removeDirectory(path) }
-    func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
 
-    private final class Paused: File {
-        private let file: any File
+    private final class Paused: ForwardingFile {
+        let file: any File
         private let work: @Sendable () -> Void
 
         init(file: any File, work: @escaping @Sendable () -> Void) {
@@ -53,12 +46,5 @@ final class PausingFileSystem: FileSystem {
             work()
             return try file.read(at: offset, count: count)
         }
-        func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
-            try file.write(bytes, at: offset)
-        }
-        func allocate(size: Int) throws(FileError) { try file.allocate(size: size) }
-        func truncate(to size: Int) throws(FileError) { try file.truncate(to: size) }
-        func sync() throws(FileError) { try file.sync() }
-        func lock() throws(FileError) -> Bool { try file.lock() }
     }
 }

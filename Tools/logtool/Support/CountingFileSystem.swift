@@ -5,8 +5,8 @@ import Daybook
 import LogStorage
 
 /// A file system that tells a `Progress` of every read.
-struct CountingFileSystem: FileSystem {
-    private let base = POSIXFileSystem()
+struct CountingFileSystem: ForwardingFileSystem {
+    let base: any FileSystem = POSIXFileSystem()
     private let progress: Progress
 
     init(_ progress: Progress) { self.progress = progress }
@@ -19,21 +19,13 @@ struct CountingFileSystem: FileSystem {
         return outline.reduce(0) { $0 + (verifying && $1.isSealed ? 2 : 1) * $1.bytes }
     }
 
-    func createDirectory(_ path: String) throws(FileError) { try base.createDirectory(path) }
-    func list(_ path: String) throws(FileError) -> [String] { try base.list(path) }
-    func rename(_ path: String, to newPath: String) throws(FileError) {
-        try base.rename(path, to: newPath)
-    }
-    func remove(_ path: String) throws(FileError) { try base.remove(path) }
-    func removeDirectory(_ path: String) throws(FileError) { try base.removeDirectory(path) }
-    func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         CountingFile(try base.open(path, mode), progress)
     }
 }
 
-private final class CountingFile: File {
-    private let file: any File
+private final class CountingFile: ForwardingFile {
+    let file: any File
     private let progress: Progress
 
     init(_ file: any File, _ progress: Progress) {
@@ -46,14 +38,4 @@ private final class CountingFile: File {
         progress.add(bytes: bytes.count)
         return bytes
     }
-
-    func size() throws(FileError) -> Int { try file.size() }
-    func identity() throws(FileError) -> UInt64 { try file.identity() }
-    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
-        try file.write(bytes, at: offset)
-    }
-    func allocate(size: Int) throws(FileError) { try file.allocate(size: size) }
-    func truncate(to size: Int) throws(FileError) { try file.truncate(to: size) }
-    func sync() throws(FileError) { try file.sync() }
-    func lock() throws(FileError) -> Bool { try file.lock() }
 }

@@ -1,0 +1,47 @@
+// For file systems that stand in front of another and do one thing otherwise: progress bars listen to
+// what is read, tests hold it up, count it or spoil it. Everything else goes through as it is.
+
+/// A file system that asks another for what it does not do itself.
+package protocol ForwardingFileSystem: FileSystem {
+    /// The one that is asked.
+    var base: any FileSystem { get }
+}
+
+extension ForwardingFileSystem {
+    package func createDirectory(_ path: String) throws(FileError) {
+        try base.createDirectory(path)
+    }
+    package func list(_ path: String) throws(FileError) -> [String] { try base.list(path) }
+    package func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        try base.open(path, mode)
+    }
+    package func rename(_ path: String, to newPath: String) throws(FileError) {
+        try base.rename(path, to: newPath)
+    }
+    package func remove(_ path: String) throws(FileError) { try base.remove(path) }
+    package func removeDirectory(_ path: String) throws(FileError) {
+        try base.removeDirectory(path)
+    }
+    package func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
+}
+
+/// A file that asks another for what it does not do itself.
+package protocol ForwardingFile: File {
+    /// The one that is asked.
+    var file: any File { get }
+}
+
+extension ForwardingFile {
+    package func size() throws(FileError) -> Int { try file.size() }
+    package func identity() throws(FileError) -> UInt64 { try file.identity() }
+    package func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
+        try file.read(at: offset, count: count)
+    }
+    package func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+        try file.write(bytes, at: offset)
+    }
+    package func allocate(size: Int) throws(FileError) { try file.allocate(size: size) }
+    package func truncate(to size: Int) throws(FileError) { try file.truncate(to: size) }
+    package func sync() throws(FileError) { try file.sync() }
+    package func lock() throws(FileError) -> Bool { try file.lock() }
+}
