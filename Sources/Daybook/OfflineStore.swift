@@ -21,6 +21,13 @@ import Foundation
 public struct OfflineStore: Sendable {
     /// The store of events underneath.
     public let events: EventStore
+    /// The files beside the log.
+    public let files: FileStore
+
+    private init(_ events: EventStore) {
+        self.events = events
+        files = FileStore(events)
+    }
 
     /// Saved cities.
     public var cities: CityCommands { CityCommands(events) }
@@ -62,7 +69,7 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, environment: environment, progress: progress)
         await events.restoreClock()
         await events.compactBySelf(compaction)
-        return OfflineStore(events: events)
+        return OfflineStore(events)
     }
 
     private static var builtInViews: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
@@ -89,7 +96,7 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, keepingUnknownStates: false,
             environment: environment, progress: progress)
         await events.compactBySelf(compaction)
-        return OfflineStore(events: events)
+        return OfflineStore(events)
     }
 
     /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
@@ -182,7 +189,10 @@ public struct OfflineStore: Sendable {
     /// sequences of changes end. Views keep the state that they had. The folder can be opened again.
     ///
     /// - Throws: `LogError` where something that waited could not be written.
-    public func close() async throws { try await events.close() }
+    public func close() async throws {
+        await files.close()
+        try await events.close()
+    }
 
     /// Deletes the log with everything in its folder, for good, and closes the store: what an app
     /// does when a user leaves the device. On return it is gone, power cuts included; the empty
@@ -197,9 +207,16 @@ public struct OfflineStore: Sendable {
     ///   discard them; the store stays open. `LogError`: with the store open, nothing was deleted;
     ///   with the store closed, the next opening deletes the rest.
     public func erase(discardingUnsynced: Bool = false) async throws {
-        try await events.erase { state in
-            let count = state.view(Outbox.self).count
-            guard count == 0 || discardingUnsynced else { throw UnsyncedError(count: count) }
+        // Nobody may store a file in what is being deleted.
+        await files.close()
+        do {
+            try await events.erase { state in
+                let count = state.view(Outbox.self).count
+                guard count == 0 || discardingUnsynced else { throw UnsyncedError(count: count) }
+            }
+        } catch {
+            await files.reopen()
+            throw error
         }
     }
 }

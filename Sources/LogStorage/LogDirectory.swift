@@ -15,6 +15,8 @@ package enum LogDirectory {
     /// A compacted segment that has not got its name yet.
     package static let newSegment = "compaction.new"
     package static let reserve = "reserve"
+    /// What is too big for an event; of no concern to the log itself.
+    package static let files = "files"
     /// The log is being erased.
     package static let erasing = "erasing"
 
@@ -23,7 +25,7 @@ package enum LogDirectory {
 
     private static let known: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
-        erasing,
+        files, erasing,
     ]
 
     /// The names of a log's segments, in order.

@@ -50,7 +50,7 @@ public actor EventStore {
 
     package nonisolated let log: Log
     nonisolated let views: ViewSet
-    nonisolated let environment: LogEnvironment
+    package nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
     private var pending = PendingAppends()
     private var flushIsScheduled = false
@@ -157,6 +157,9 @@ public actor EventStore {
     ) -> (view: View, through: Position) {
         views.present(view)
     }
+
+    /// The present states of all views.
+    package nonisolated var projections: [any Projection] { views.projections }
 
     /// How many events of each type could not be brought to their newest form since the store was
     /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
@@ -573,7 +576,8 @@ public actor EventStore {
         case received(ForeignEvent)
     }
 
-    func checkOpen() throws {
+    /// - Throws: `LogError`: `closed`, `suspended`.
+    package func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }

@@ -1,0 +1,291 @@
+// Files beside the log, named by their content. A file is durable before the event that names it is
+// recorded, and goes only when no view names it any more. Spec/files.md.
+
+import EventSourcing
+import LogFormat
+import LogStorage
+
+/// A view that names files: what it names is not collected.
+public protocol FileReferring: Projection {
+    /// Whether the state names a file. O(1).
+    func refers(to file: FileID) -> Bool
+}
+
+/// The files of one log: images and whatever else is too big for an event.
+///
+/// The log holds what is known about a file, the store its bytes, in the folder `files` of the log,
+/// each under the SHA-256 of its content; equal contents are one file. Readable and writable by the
+/// owner only.
+public actor FileStore {
+    /// Where the files are.
+    public nonisolated let directory: String
+
+    private let events: EventStore
+    private nonisolated let fileSystem: any FileSystem
+    private nonisolated let executor = StoreExecutor()
+    /// A serial queue of its own: waiting for the disk holds no thread of the pool.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        executor.asUnownedSerialExecutor()
+    }
+    /// Files that were stored and may not be named by a view yet, with how many hold them.
+    private var holds: [FileID: Int] = [:]
+    private var isClosed = false
+
+    /// Most bytes of one file.
+    public static let fileBytesMax = 256 * 1_048_576
+    private static let portionBytes = 1_048_576
+    /// How the name begins of a file that has not got its own yet.
+    private static let unfinished = "new-"
+
+    /// The files of a log.
+    package init(_ events: EventStore) {
+        self.events = events
+        fileSystem = events.environment.fileSystem
+        directory = events.directory + "/" + LogDirectory.files
+    }
+
+    /// Where a file is, for those who want a path: an image view, a player. Nobody has checked
+    /// that it is there, nor its content; `read(_:)` does.
+    public nonisolated func path(of file: FileID) -> String { "\(directory)/\(file)" }
+
+    // MARK: Storing
+
+    /// Stores a content, and keeps it from being collected while `record` says in the log what it
+    /// is for. The file is durable before `record` is called.
+    ///
+    /// - Returns: what `record` returns.
+    /// - Throws: `FileStoreError`: `tooLarge`, `noSpace`, `io`; `LogError`: `closed`, `suspended`;
+    ///   what `record` throws.
+    /// - Complexity: O(bytes).
+    public func store<Result: Sendable>(
+        _ content: [UInt8], record: @Sendable (FileID) async throws -> Result
+    ) async throws -> Result {
+        let file = try await add(content)
+        defer { release([file]) }
+        return try await record(file)
+    }
+
+    /// Stores a content; until `release` it is not collected. Durable on return.
+    ///
+    /// - Throws: as `store(_:record:)`.
+    package func add(_ content: [UInt8]) async throws -> FileID {
+        guard content.count <= Self.fileBytesMax else {
+            throw FileStoreError.tooLarge(directory, content.count)
+        }
+        try await prepare()
+        let id = FileID(of: content)
+        try write(id) { (file) throws(FileError) in try file.write(content, at: 0) }
+        return id
+    }
+
+    /// Stores a file that lies somewhere else and removes it there; until `release` it is not
+    /// collected. Renames where both are on one device, else copies. Durable on return.
+    ///
+    /// - Parameter expected: what its content must be, if the caller knows.
+    /// - Throws: `FileStoreError`: `damaged` if the content is another than expected; then the file
+    ///   stays where it was. As `store(_:record:)`.
+    /// - Complexity: O(bytes); memory for 1 MiB.
+    package func add(moving path: String, expecting expected: FileID? = nil) async throws -> FileID
+    {
+        try await prepare()
+        do {
+            let source = try fileSystem.open(path, .read)
+            let size = try source.size()
+            guard size <= Self.fileBytesMax else { throw FileStoreError.tooLarge(path, size) }
+            let id = try Self.hash(source, size)
+            if let expected, expected != id { throw FileStoreError.damaged(path, expected) }
+            try source.sync()
+            do throws(FileError) {
+                try fileSystem.rename(path, to: self.path(of: id))
+                try fileSystem.syncDirectory(directory)
+            } catch {
+                // Another device, most likely; if not, the copy will say so.
+                try write(id) { (file) throws(FileError) in
+                    try Self.portions(source, size) { (bytes, offset) throws(FileError) in
+                        try file.write(bytes, at: offset)
+                    }
+                }
+                try fileSystem.remove(path)
+            }
+            holds[id, default: 0] += 1
+            return id
+        } catch let error as FileError { throw FileStoreError(error) }
+    }
+
+    /// Lets files be collected if no view names them.
+    package func release(_ files: [FileID]) {
+        for file in files {
+            let others = (holds[file] ?? 0) - 1
+            holds[file] = others > 0 ? others : nil
+        }
+    }
+
+    /// Keeps a file that is there from being collected until `release`.
+    ///
+    /// - Returns: whether it is there, with this content.
+    package func hold(_ file: FileID) -> Bool {
+        guard let content = try? open(file), (try? Self.hash(content.file, content.size)) == file
+        else { return false }
+        holds[file, default: 0] += 1
+        return true
+    }
+
+    /// Sees to it that there is a folder, and that the log may be written.
+    private func prepare() async throws {
+        try await events.checkOpen()
+        // It may have been closed meanwhile, and its folder deleted.
+        guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
+        do throws(FileError) {
+            try fileSystem.createDirectory(directory)
+            try fileSystem.syncDirectory(events.directory)
+        } catch let error where error.code == .exists {
+            return
+        } catch { throw FileStoreError(error) }
+    }
+
+    /// Writes a file under a name of its own and gives it the right one when it is durable.
+    private func write(
+        _ id: FileID, _ body: (any File) throws(FileError) -> Void
+    ) throws(FileStoreError) {
+        let temporary =
+            directory + "/" + Self.unfinished
+            + Hexadecimal.text(of: withUnsafeBytes(of: events.environment.random(), Array.init))
+        do throws(FileError) {
+            let file = try fileSystem.open(temporary, .createNew)
+            try body(file)
+            try file.sync()
+            try fileSystem.rename(temporary, to: path(of: id))
+            try fileSystem.syncDirectory(directory)
+        } catch {
+            try? fileSystem.remove(temporary)
+            throw FileStoreError(error)
+        }
+        holds[id, default: 0] += 1
+    }
+
+    // MARK: Reading
+
+    /// The content of a file, checked.
+    ///
+    /// - Throws: `FileStoreError`: `missing`; `damaged` if the content is another than its name
+    ///   says; `io`.
+    /// - Complexity: O(bytes), also in memory.
+    public func read(_ file: FileID) throws -> [UInt8] {
+        let opened = try open(file)
+        let content: [UInt8]
+        do throws(FileError) {
+            content = try opened.file.read(at: 0, count: opened.size)
+        } catch { throw FileStoreError(error) }
+        guard FileID(of: content) == file else {
+            throw FileStoreError.damaged(path(of: file), file)
+        }
+        return content
+    }
+
+    /// Checks a file without holding it in memory.
+    ///
+    /// - Throws: as `read(_:)`.
+    /// - Complexity: O(bytes); memory for 1 MiB.
+    public func verify(_ file: FileID) throws {
+        let opened = try open(file)
+        do {
+            guard try Self.hash(opened.file, opened.size) == file else {
+                throw FileStoreError.damaged(path(of: file), file)
+            }
+        } catch let error as FileError { throw FileStoreError(error) }
+    }
+
+    private func open(_ file: FileID) throws(FileStoreError) -> (file: any File, size: Int) {
+        do throws(FileError) {
+            let opened = try fileSystem.open(path(of: file), .read)
+            let size = try opened.size()
+            // Nothing longer was ever stored.
+            guard size <= Self.fileBytesMax else {
+                throw FileError(
+                    .wrongKind, operation: "read", path: path(of: file),
+                    reason: "it has \(size) bytes, more than any file that was stored")
+            }
+            return (opened, size)
+        } catch { throw FileStoreError(error) }
+    }
+
+    private static func hash(_ file: any File, _ size: Int) throws(FileError) -> FileID {
+        var hash = SHA256()
+        try portions(file, size) { (bytes, _) throws(FileError) in hash.update(bytes.span.bytes) }
+        return hash.finished()
+    }
+
+    private static func portions(
+        _ file: any File, _ size: Int, _ body: ([UInt8], Int) throws(FileError) -> Void
+    ) throws(FileError) {
+        var offset = 0
+        while offset < size {
+            let bytes = try file.read(at: offset, count: min(portionBytes, size - offset))
+            guard !bytes.isEmpty else { return }
+            try body(bytes, offset)
+            offset += bytes.count
+        }
+    }
+
+    // MARK: Collecting
+
+    /// Deletes what no view names: files whose city was removed, and what a kill left between a
+    /// file and its event. What removed the last name of a file is made durable first. Files and
+    /// folders with other names are left alone.
+    ///
+    /// - Returns: how much went.
+    /// - Throws: `FileStoreError`; `LogError` as `EventStore.flush()`.
+    /// - Complexity: O(files).
+    @discardableResult
+    public func collect() async throws -> FileCollection {
+        try await events.checkOpen()
+        guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
+        let names: [String]
+        do throws(FileError) {
+            names = try fileSystem.list(directory)
+        } catch let error where error.code == .notFound {
+            return FileCollection()
+        } catch { throw FileStoreError(error) }
+        // What is unfinished now is left over: whoever stores does it in one go on this actor.
+        let leftovers = names.filter { $0.hasPrefix(Self.unfinished) }
+        let unnamed = names.compactMap(FileID.init).filter { !isNeeded($0) }
+        guard !unnamed.isEmpty || !leftovers.isEmpty else { return FileCollection() }
+        try await events.flush()
+        guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
+        var collection = FileCollection()
+        do throws(FileError) {
+            for name in leftovers { try fileSystem.remove(directory + "/" + name) }
+            // Somebody may have named one of them meanwhile.
+            for file in unnamed where !isNeeded(file) {
+                let size = try fileSystem.open(path(of: file), .read).size()
+                try fileSystem.remove(path(of: file))
+                collection.files += 1
+                collection.bytes += size
+            }
+            try fileSystem.syncDirectory(directory)
+        } catch { throw FileStoreError(error) }
+        return collection
+    }
+
+    private func isNeeded(_ file: FileID) -> Bool {
+        holds[file] != nil
+            || events.projections.contains { ($0 as? any FileReferring)?.refers(to: file) ?? false }
+    }
+
+    /// Ends all writing: what is under way has ended on return.
+    package func close() { isClosed = true }
+
+    /// Takes `close()` back.
+    package func reopen() { isClosed = false }
+}
+
+/// What a collection freed.
+public struct FileCollection: Hashable, Sendable {
+    /// How many files went.
+    public var files = 0
+    /// How many bytes they had.
+    public var bytes = 0
+
+    /// Nothing.
+    public init() {}
+}
