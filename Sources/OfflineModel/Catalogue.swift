@@ -19,6 +19,13 @@ public enum OfflineModel {
         .of(LessonCompleted.self, action: "COMPLETE_LESSON"),
         .of(ReviewCompleted.self, action: "COMPLETE_REVIEW"),
         // Kept on the device.
+        .of(DownloadQueued.self),
+        .of(DownloadStarted.self),
+        .of(DownloadPaused.self),
+        .of(DownloadCompleted.self),
+        .of(DownloadFailed.self),
+        .of(DownloadCancelled.self),
+        .of(DownloadRemoved.self),
         EventRule(type: "daybook.page.stored", action: nil) { _ in },
         EventRule(type: "daybook.sync.settled", action: nil) { _ in },
         EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
@@ -29,6 +36,7 @@ public enum OfflineModel {
     /// The views that follow from them.
     public static let views: [any ListableView.Type] = [
         CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self,
+        DownloadsView.self,
     ]
 }
 
