@@ -55,7 +55,10 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "Daybook", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
+            name: "Downloads", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
+        .target(
+            name: "Daybook", dependencies: ["Downloads", "OfflineModel", "Replay"],
+            swiftSettings: strict),
         .target(name: "DaybookTestKit", dependencies: ["Daybook"], swiftSettings: strict),
         // Of its own, because it brings a library for cryptography along.
         .target(
