@@ -19,6 +19,7 @@ public enum OfflineModel {
         .of(LessonCompleted.self, action: "COMPLETE_LESSON"),
         .of(ReviewCompleted.self, action: "COMPLETE_REVIEW"),
         // Kept on the device.
+        .of(CityCached.self), .of(CityRemoved.self), .of(CityAccessed.self),
         EventRule(type: "daybook.page.stored", action: nil) { _ in },
         EventRule(type: "daybook.sync.settled", action: nil) { _ in },
         EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
