@@ -29,8 +29,8 @@ public struct OfflineStore: Sendable {
         files = FileStore(events)
     }
 
-    /// Saved cities.
-    public var cities: CityCommands { CityCommands(events) }
+    /// Saved and cached cities.
+    public var cities: CityCommands { CityCommands(events, files) }
     /// Notes about cities.
     public var notes: NoteCommands { NoteCommands(events) }
     /// Settings.

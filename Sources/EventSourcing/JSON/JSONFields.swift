@@ -5,14 +5,17 @@ import LogFormat
 /// The members of a JSON object.
 package struct JSONFields {
     private let text: [UInt8]
+    private let place: String
     private var members: [(name: Range<Int>, value: Range<Int>)] = []
 
     /// Reads an object.
     ///
+    /// - Parameter place: what errors call it.
     /// - Throws: `EventError` (`invalidData`) for anything but one object, or for two members with
     ///   one name.
-    package init(_ text: [UInt8]) throws(EventError) {
+    package init(_ text: [UInt8], place: String = "data") throws(EventError) {
         self.text = text
+        self.place = place
         var found: [(name: Range<Int>, value: Range<Int>)] = []
         do {
             let span = text.span.bytes
@@ -22,10 +25,10 @@ package struct JSONFields {
             }
             try scanner.expectEnd(span)
         } catch {
-            throw EventError(.invalidData, "data is not a JSON object: \(error.detail)")
+            throw EventError(.invalidData, "\(place) is not a JSON object: \(error.detail)")
         }
         guard Set(found.map { text[$0.name] }).count == found.count else {
-            throw EventError(.invalidData, "data has two members of one name")
+            throw EventError(.invalidData, "\(place) has two members of one name")
         }
         members = found
     }
@@ -46,16 +49,23 @@ package struct JSONFields {
         return nil
     }
 
+    /// The text of the value of a member whose name is not known beforehand.
+    package func raw(named name: String) -> [UInt8]? {
+        members.first { JSONText.string(text.span.bytes, $0.name) == name }.map {
+            Array(text[$0.value])
+        }
+    }
+
     /// The text of a member's value.
     package func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
 
     /// A member that must be a string, and not an empty one.
     package func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
-        guard !value.isEmpty else { throw EventError(.invalidData, "data.\(name) is empty") }
+        guard !value.isEmpty else { throw EventError(.invalidData, "\(place).\(name) is empty") }
         // Databases end a text at U+0000: two such ids would be one there.
         guard !value.utf8.contains(0) else {
-            throw EventError(.invalidData, "data.\(name) contains U+0000")
+            throw EventError(.invalidData, "\(place).\(name) contains U+0000")
         }
         return value
     }
@@ -63,10 +73,10 @@ package struct JSONFields {
     /// A member that must be a string.
     package func string(_ name: StaticString) throws(EventError) -> String {
         guard let range = range(name) else {
-            throw EventError(.invalidData, "data.\(name) is missing")
+            throw EventError(.invalidData, "\(place).\(name) is missing")
         }
         guard text[range.lowerBound] == UInt8(ascii: "\"") else {
-            throw EventError(.invalidData, "data.\(name) is not a string")
+            throw EventError(.invalidData, "\(place).\(name) is not a string")
         }
         return JSONText.string(text.span.bytes, range.lowerBound + 1..<range.upperBound - 1)
     }
@@ -76,16 +86,25 @@ package struct JSONFields {
         guard let range = range(name) else { return nil }
         let first = text[range.lowerBound]
         guard first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") <= 9 else {
-            throw EventError(.invalidData, "data.\(name) is not a number")
+            throw EventError(.invalidData, "\(place).\(name) is not a number")
         }
         return JSONNumber(text.span.bytes, range)
+    }
+
+    /// A member that must be a number that a double can hold.
+    package func finite(_ name: StaticString) throws(EventError) -> Double {
+        let value = try required(try number(name), name).doubleValue
+        guard value.isFinite else {
+            throw EventError(.invalidData, "\(place).\(name) is too large a number")
+        }
+        return value
     }
 
     /// A member that must be a whole number, not negative, if it is there.
     package func count(_ name: StaticString) throws(EventError) -> Int? {
         guard let number = try number(name) else { return nil }
         guard let value = number.integerValue, value >= 0 else {
-            throw EventError(.invalidData, "data.\(name) is not a whole number from 0 on")
+            throw EventError(.invalidData, "\(place).\(name) is not a whole number from 0 on")
         }
         return value
     }
@@ -96,7 +115,74 @@ package struct JSONFields {
         switch text[range.lowerBound] {
         case UInt8(ascii: "t"): return true
         case UInt8(ascii: "f"): return false
-        default: throw EventError(.invalidData, "data.\(name) is neither true nor false")
+        default: throw EventError(.invalidData, "\(place).\(name) is neither true nor false")
         }
+    }
+
+    /// A member that must be there.
+    ///
+    /// - Parameter value: what was read of it.
+    package func required<Value>(
+        _ value: Value?, _ name: StaticString
+    ) throws(EventError) -> Value {
+        guard let value else { throw EventError(.invalidData, "\(place).\(name) is missing") }
+        return value
+    }
+
+    /// A member that must be an object if it is there.
+    package func object(_ name: StaticString) throws(EventError) -> JSONFields? {
+        guard let raw = raw(name) else { return nil }
+        return try JSONFields(raw, place: "\(place).\(name)")
+    }
+
+    /// A member that must be an array of objects if it is there.
+    package func objects(_ name: StaticString) throws(EventError) -> [JSONFields]? {
+        guard let elements = try elements(name) else { return nil }
+        var objects: [JSONFields] = []
+        for (index, element) in elements.enumerated() {
+            objects.append(
+                try JSONFields(Array(text[element]), place: "\(place).\(name)[\(index)]"))
+        }
+        return objects
+    }
+
+    /// A member that must be an array of identifiers if it is there.
+    package func identifiers(_ name: StaticString) throws(EventError) -> [String]? {
+        guard let elements = try elements(name) else { return nil }
+        var strings: [String] = []
+        for (index, element) in elements.enumerated() {
+            let inner = element.lowerBound + 1..<max(element.lowerBound + 1, element.upperBound - 1)
+            let value = JSONText.string(text.span.bytes, inner)
+            guard text[element.lowerBound] == UInt8(ascii: "\""), !value.isEmpty,
+                !value.utf8.contains(0)
+            else {
+                throw EventError(.invalidData, "\(place).\(name)[\(index)] is no identifier")
+            }
+            strings.append(value)
+        }
+        return strings
+    }
+
+    /// A member that must be a string if it is there.
+    package func optionalString(_ name: StaticString) throws(EventError) -> String? {
+        range(name) == nil ? nil : try string(name)
+    }
+
+    private func elements(_ name: StaticString) throws(EventError) -> [Range<Int>]? {
+        guard let range = range(name) else { return nil }
+        guard text[range.lowerBound] == UInt8(ascii: "[") else {
+            throw EventError(.invalidData, "\(place).\(name) is not an array")
+        }
+        var elements: [Range<Int>] = []
+        do {
+            let span = text.span.bytes
+            var scanner = JSONScanner(at: range.lowerBound)
+            try scanner.elements(span) { (scanner) throws(JSONError) in
+                elements.append(try scanner.value(span))
+            }
+        } catch {
+            throw EventError(.invalidData, "\(place).\(name): \(error.detail)")
+        }
+        return elements
     }
 }

@@ -1,14 +1,16 @@
-// Which cities are saved, and by whom: one register for each city and user. Spec/views.md.
+// Which cities are saved, and by whom: one register for each city and user; and which are cached.
+// Spec/views.md, VIEW-5; Spec/cities.md.
 
 import EventSourcing
 import HashTreeCollections
 
-/// The saved cities.
+/// The saved cities, and those that are cached.
 public struct CitiesView: ListableView {
     public static let name = "cities"
-    public static let version = 1
+    public static let version = 2
 
     private var saved: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Bool>>> = [:]
+    private var cached = CachedCities()
     /// Events whose data no rule can make sense of.
     public private(set) var ignored = 0
 
@@ -18,8 +20,23 @@ public struct CitiesView: ListableView {
         switch event.type {
         case CitySaved.type: set(true, event)
         case CityUnsaved.type: set(false, event)
+        case CityCached.type:
+            take(CityCached.self, event) { $0.fold($1, event) }
+        case CityRemoved.type:
+            take(CityRemoved.self, event) { $0.fold($1, event) }
+        case CityAccessed.type:
+            take(CityAccessed.self, event) { $0.fold($1, event) }
         default: break
         }
+    }
+
+    private mutating func take<Payload: EventPayload>(
+        _ type: Payload.Type, _ event: Event, _ body: (inout CachedCities, Payload) -> Void
+    ) {
+        guard let json = event.content.json, let payload = try? Payload(json: json) else {
+            return ignored += 1
+        }
+        body(&cached, payload)
     }
 
     private mutating func set(_ isSaved: Bool, _ event: Event) {
@@ -47,16 +64,76 @@ public struct CitiesView: ListableView {
         saved.filter { $0.value.contains { $0.value.value } }.map(\.key).sorted().map(\.string)
     }
 
+    /// When a user saved a city, if that is what the user did last. O(1).
+    func saved(_ cityId: String, by userId: String) -> Stamp? {
+        guard let register = saved[EntityID(cityId)]?[EntityID(userId)], register.value else {
+            return nil
+        }
+        return register.stamp
+    }
+
+    // MARK: Cached cities
+
+    /// The cached copy of a city. O(1).
+    public func offline(_ cityId: String) -> OfflineCity? { cached[EntityID(cityId)] }
+
+    /// The cached cities, the last accessed first. O(1) each.
+    public var offlineCities: some Sequence<OfflineCity> { cached.lastAccessedFirst }
+
+    /// The cached cities that the user did not ask for, those first that nobody has looked at for
+    /// longest: the order in which they go when room is needed. O(1) each.
+    public var evictionCandidates: some Sequence<OfflineCity> { cached.evictionCandidates }
+
+    /// How many cities are cached. O(1).
+    public var offlineCount: Int { cached.count }
+
+    /// Bytes of all cached cities. O(1).
+    public var storageUsed: Int { cached.storageUsed }
+
+    /// Bytes of the cached cities that the user asked for. O(1).
+    public var explicitStorageUsed: Int { cached.explicitStorageUsed }
+
+    /// When the copy of a city was removed, if that is what happened to it last. O(1).
+    func removed(_ cityId: String) -> Stamp? { cached.removed(EntityID(cityId)) }
+
     public func rows() -> [ViewRow] {
-        cityIDs.map { cityId in
+        let saved = saved.filter { $0.value.contains { $0.value.value } }.map(\.key)
+        return Set(saved + cached.ids).sorted().map { id in
             var row = ViewRow()
-            row.add("cityId", cityId)
+            row.add("cityId", id.string)
             row.add(
                 "savedBy",
-                raw: JSONObjectWriter.array(savers(of: cityId).map(JSONObjectWriter.string)))
+                raw: JSONObjectWriter.array(savers(of: id.string).map(JSONObjectWriter.string)))
+            guard let city = cached[id] else { return row }
+            row.add("cityData", member: "cityData", ofEvent: city.event)
+            row.add("images", raw: JSONObjectWriter.array(city.images.map(\.row)))
+            row.add("downloadedAt", city.downloadedAt.description)
+            row.add("lastAccessedAt", city.lastAccessedAt.description)
+            row.add("storageSize", city.storageSize)
+            row.add("isExplicitDownload", city.isExplicitDownload)
+            row.add("version", city.version)
             return row
         }
     }
+}
+
+extension CachedImage {
+    /// As a row of a view shows it: the path is the one below the log's folder.
+    fileprivate var row: [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("id", id)
+        writer.add("url", url)
+        writer.add("localUri", "files/\(file)")
+        writer.add("size", size)
+        writer.add("type", kind.rawValue)
+        writer.add("width", width)
+        writer.add("height", height)
+        return writer.finished()
+    }
+}
+
+extension CitiesView: FileReferring {
+    public func refers(to file: FileID) -> Bool { cached.refers(to: file) }
 }
 
 extension CitiesView {
@@ -75,6 +152,7 @@ extension CitiesView {
             writer.end(savers)
         }
         writer.end(cities)
+        cached.encode(to: &writer)
         return writer.bytes
     }
 
@@ -90,6 +168,7 @@ extension CitiesView {
             guard !users.isEmpty else { throw reader.fault("a city has no users") }
             saved[cityId] = users
         }
+        cached = try CachedCities(from: &reader)
         try reader.finish()
         self.saved = saved
     }
@@ -98,12 +177,23 @@ extension CitiesView {
 extension CitiesView: CompactableView {
     /// An event is needed while it holds its register.
     public func retention(of event: Event) -> Retention {
-        guard event.type == CitySaved.type || event.type == CityUnsaved.type else {
-            return .unconcerned
+        guard event.type.hasPrefix("daybook.city.") else { return .unconcerned }
+        let json = event.content.json ?? []
+        switch event.type {
+        case CitySaved.type, CityUnsaved.type:
+            guard let city = try? CitySaved(json: json) else { return .needed(.notUnderstood) }
+            return .of(
+                event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.stamp])
+        case CityCached.type:
+            guard let city = try? CityCached(json: json) else { return .needed(.notUnderstood) }
+            return cached.retention(of: event, copyOf: city.cityId)
+        case CityRemoved.type:
+            guard let city = try? CityRemoved(json: json) else { return .needed(.notUnderstood) }
+            return cached.retention(of: event, copyOf: city.cityId)
+        case CityAccessed.type:
+            guard let city = try? CityAccessed(json: json) else { return .needed(.notUnderstood) }
+            return cached.retention(of: event, accessTo: city.cityId)
+        default: return .unconcerned
         }
-        guard let json = event.content.json, let city = try? CitySaved(json: json) else {
-            return .needed(.notUnderstood)
-        }
-        return .of(event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.stamp])
     }
 }

@@ -2,11 +2,15 @@
 
 import EventSourcing
 
-/// Commands on saved cities.
+/// Commands on saved and cached cities.
 public struct CityCommands: Sendable {
     let store: EventStore
+    let files: FileStore
 
-    package init(_ store: EventStore) { self.store = store }
+    package init(_ store: EventStore, _ files: FileStore) {
+        self.store = store
+        self.files = files
+    }
 
     /// Saves a city for a user. Durable on return.
     ///

@@ -67,10 +67,26 @@ struct Views: AsyncParsableCommand {
         }
         var writer = RowWriter(output.format)
         for state in states {
-            for row in state.rows() { writer.write(named(Swift.type(of: state).name, row)) }
+            for row in try filled(state.rows(), reader) {
+                writer.write(named(Swift.type(of: state).name, row))
+            }
         }
         if wantsOutbox { try list(outbox, reader, &writer) }
         writer.finish()
+    }
+
+    /// Rows with the values that stand in events: one more pass over the log where there are any.
+    private func filled(_ rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow] {
+        let wanted = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
+        guard !wanted.isEmpty else { return rows }
+        var data: [UUID: [UInt8]] = [:]
+        try reader.forEachEvent(from: Position(1), catalogue: OfflineModel.catalogue) { event in
+            if wanted.contains(event.id) {
+                data[event.id] = OfflineModel.catalogue.newestForm(of: event).content.json
+            }
+            return data.count < wanted.count
+        }
+        return rows.map { $0.filled { data[$0] } }
     }
 
     /// A state from before the log was compacted would lack what has been replaced since.

@@ -90,11 +90,12 @@ enum Table {
     }
 
     static func write(_ rows: [ViewRow], cutsLastColumn: Bool = true) {
-        guard let first = rows.first else { return }
-        let names = first.fields.map(\.name)
+        // The fields of the row that has most of them; others may lack the last ones.
+        guard let names = rows.map({ $0.fields.map(\.name) }).max(by: { $0.count < $1.count })
+        else { return }
         let cells = rows.map { row in
-            row.fields.enumerated().map { column, field in
-                let cell = cell(field.json)
+            names.indices.map { column in
+                let cell = column < row.fields.count ? cell(row.fields[column].json) : ""
                 let isWhole = column == names.count - 1 && !cutsLastColumn
                 return cell.count > cellWidthMax && !isWhole
                     ? cell.prefix(cellWidthMax - 1) + "…" : cell
