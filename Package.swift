@@ -139,10 +139,16 @@ let package = Package(
             dependencies: ["Daybook", "DaybookTestKit"],
             path: "Tools/soaker/WireHistories",
             swiftSettings: strict),
+        .target(
+            name: "DownloadHistories",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/DownloadHistories",
+            swiftSettings: strict),
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "DaybookTestKit", "StoreHistories", "SyncHistories", "WireHistories",
+                "DaybookTestKit", "DownloadHistories", "StoreHistories", "SyncHistories",
+                "WireHistories",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
@@ -173,6 +179,13 @@ let package = Package(
         .testTarget(
             name: "ReplayTests",
             dependencies: ["Replay", "OfflineModel", "DaybookTestKit", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DownloadsTests",
+            dependencies: [
+                "Daybook", "DaybookTestKit", "DownloadHistories", "Downloads", "TestSupport",
+                "soaker",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "DaybookTests",

@@ -1,5 +1,6 @@
 // What an app imports: one store with everything that it keeps offline, and one call that ships it.
 
+@_exported import Downloads
 @_exported import EventSourcing
 import Foundation
 @_exported import LogFormat
@@ -37,6 +38,8 @@ public struct OfflineStore: Sendable {
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events) }
+    /// Downloads of cities; a `DownloadManager` works them off.
+    public var downloads: DownloadCommands { DownloadCommands(events) }
     /// What the server has not settled.
     public var outbox: OutboxCommands { OutboxCommands(events) }
 

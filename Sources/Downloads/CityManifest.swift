@@ -14,8 +14,8 @@ public struct CityManifest: Hashable, Sendable {
         public var id: String
         /// Where it is: absolute, http or https.
         public var url: URL
-        /// `hero`, `gallery` or `attraction`.
-        public var type: String
+        /// What it shows.
+        public var kind: CachedImage.Kind
         /// Pixels.
         public var width: Int
         /// Pixels.
@@ -27,12 +27,12 @@ public struct CityManifest: Hashable, Sendable {
 
         /// Creates an image.
         public init(
-            id: String, url: URL, type: String, width: Int, height: Int, size: Int? = nil,
+            id: String, url: URL, kind: CachedImage.Kind, width: Int, height: Int, size: Int? = nil,
             sha256: FileID? = nil
         ) {
             self.id = id
             self.url = url
-            self.type = type
+            self.kind = kind
             self.width = width
             self.height = height
             self.size = size
@@ -49,7 +49,6 @@ public struct CityManifest: Hashable, Sendable {
 
     /// Most images of a city.
     public static let imagesMax = 1_000
-    private static let types: Set<String> = ["hero", "gallery", "attraction"]
 
     /// Creates a manifest; an app with a source of its own does that. It is checked when it is used.
     public init(cityId: String, cityData: [UInt8], images: [Image]) {
@@ -66,75 +65,65 @@ public struct CityManifest: Hashable, Sendable {
     ///   - url: where the text came from; image addresses are relative to it.
     /// - Throws: `DownloadError` with `badManifest`.
     public init(json: [UInt8], cityId: String, from url: URL) throws(DownloadError) {
-        do {
-            let fields = try JSONFields(json)
-            guard let city = fields.raw("city"), let list = fields.raw("images") else {
-                throw EventError(.invalidData, "it has no city or no images")
-            }
-            guard try JSONFields(city).identifier("id") == cityId else {
-                throw EventError(.invalidData, "it is about another city")
+        do throws(EventError) {
+            let fields = try JSONFields(json, place: "manifest")
+            guard let city = fields.raw("city") else {
+                throw EventError(.invalidData, "manifest.city is missing")
             }
             self.cityId = cityId
             cityData = city
             images = []
-            for text in try Self.elements(list) { images.append(try Self.image(text, url)) }
-        } catch let error as EventError {
-            throw DownloadError(.badManifest, "the city's manifest is not valid: \(error.detail)")
-        } catch let error as DownloadError {
-            throw error
-        } catch { throw DownloadError(.badManifest, "the city's manifest is not valid") }
+            for image in try fields.required(try fields.objects("images"), "images") {
+                images.append(try Self.image(image, url))
+            }
+        } catch { throw Self.invalid(error.detail) }
         try check()
     }
 
-    private static func elements(_ list: [UInt8]) throws -> [[UInt8]] {
-        var found: [[UInt8]] = []
-        let span = list.span.bytes
-        var scanner = JSONScanner()
-        guard scanner.peek(span) == UInt8(ascii: "[") else {
-            throw EventError(.invalidData, "images is not a list")
-        }
-        // The text as a whole was scanned before.
-        try scanner.elements(span) { (scanner) throws(JSONError) in
-            found.append(Array(list[try scanner.value(span, depth: 1)]))
-        }
-        return found
+    private static func invalid(_ problem: String) -> DownloadError {
+        DownloadError(.badManifest, "the city's manifest is not valid: \(problem)")
     }
 
-    private static func image(_ text: [UInt8], _ base: URL) throws -> Image {
-        let fields = try JSONFields(text)
+    private static func image(_ fields: JSONFields, _ base: URL) throws(EventError) -> Image {
         let address = try fields.identifier("url")
         guard let url = URL(string: address, relativeTo: base)?.absoluteURL else {
             throw EventError(.invalidData, "an image's url is no URL")
         }
-        guard let width = try fields.count("width"), let height = try fields.count("height") else {
-            throw EventError(.invalidData, "an image has no width or no height")
+        guard let kind = CachedImage.Kind(rawValue: try fields.string("type")) else {
+            throw EventError(.invalidData, "an image's type is none of hero, gallery, attraction")
         }
         var digest: FileID?
         if fields.raw("sha256") != nil {
             digest = FileID(try fields.string("sha256").lowercased())
             guard digest != nil else {
-                throw EventError(.invalidData, "an image's sha256 is not one")
+                throw EventError(.invalidData, "an image's sha256 is not 64 hexadecimal digits")
             }
         }
         return Image(
-            id: try fields.identifier("id"), url: url, type: try fields.string("type"),
-            width: width, height: height, size: try fields.count("size"), sha256: digest)
+            id: try fields.identifier("id"), url: url, kind: kind,
+            width: try fields.required(try fields.count("width"), "width"),
+            height: try fields.required(try fields.count("height"), "height"),
+            size: try fields.count("size"), sha256: digest)
     }
 
     /// Checks what the types do not say.
     func check() throws(DownloadError) {
         func require(_ isTrue: Bool, _ problem: String) throws(DownloadError) {
-            guard isTrue else {
-                throw DownloadError(.badManifest, "the city's manifest is not valid: \(problem)")
-            }
+            guard isTrue else { throw Self.invalid(problem) }
         }
+        let id: String
+        do throws(EventError) { id = try CityData(json: cityData).id } catch {
+            throw Self.invalid(error.detail)
+        }
+        try require(EntityID(id) == EntityID(cityId), "it is about another city")
         try require(images.count <= Self.imagesMax, "it has more than \(Self.imagesMax) images")
-        try require(Set(images.map { EntityID($0.id) }).count == images.count, "two images share an id")
+        try require(
+            Set(images.map { EntityID($0.id) }).count == images.count, "two images share an id")
         var contents: [URL: Image] = [:]
         for image in images {
-            try require(Self.types.contains(image.type), "an image's type is none that is known")
-            try require(image.width >= 0 && image.height >= 0, "an image has no size in pixels")
-            try require((image.size ?? 0) >= 0, "an image has less than no bytes")
+            try require(
+                image.width >= 0 && image.height >= 0 && image.size ?? 0 >= 0,
+                "an image has less than nothing")
             try require(
                 Self.isFetchable(image.url), "an image's url is not one of http or https")
             if let twin = contents[image.url] {

@@ -7,14 +7,14 @@ import LogStorage
 import OfflineModel
 
 /// A city of which everything was fetched.
-public struct DownloadedCity: Sendable {
+struct DownloadedCity: Sendable {
     /// Its data and images.
-    public var manifest: CityManifest
+    var manifest: CityManifest
     /// The file of each image, in the manifest's order. Held in the store until the city is
     /// recorded.
-    public var files: [DownloadedFile]
+    var files: [DownloadedFile]
     /// Whether the user asked for it.
-    public var isExplicit: Bool
+    var isExplicit: Bool
 }
 
 /// The work on one job.
@@ -29,6 +29,8 @@ struct DownloadRun {
     let meter: DownloadMeter
     let pace: DownloadPace
     let options: DownloadManager.Options
+    /// Throws where a city would not fit what the user allows.
+    let checkRoom: @Sendable (DownloadedCity) async throws -> Void
 
     /// Fetches everything.
     ///
@@ -37,9 +39,10 @@ struct DownloadRun {
     func run() async throws -> DownloadedCity {
         try DownloadFolder.create(folder, fileSystem)
         let manifest = try await manifest()
-        try checkSizes(manifest)
+        try await checkSizes(manifest)
         try sweep(manifest)
         meter.begin(manifest.images)
+        try takeStock(manifest)
         let found = try await fetchAll(manifest)
         return DownloadedCity(
             manifest: manifest, files: manifest.images.compactMap { found[$0.url] },
@@ -63,7 +66,7 @@ struct DownloadRun {
         }
     }
 
-    private func checkSizes(_ manifest: CityManifest) throws(DownloadError) {
+    private func checkSizes(_ manifest: CityManifest) async throws {
         var total = 0
         for (_, size) in Dictionary(
             manifest.images.map { ($0.url, $0.size ?? 0) }, uniquingKeysWith: { a, _ in a })
@@ -81,6 +84,12 @@ struct DownloadRun {
                         + "taken")
             }
         }
+        let files = manifest.images.compactMap { image in
+            image.size.map { DownloadedFile(file: FileID(of: []), size: $0) }
+        }
+        guard files.count == manifest.images.count else { return }
+        try await checkRoom(
+            DownloadedCity(manifest: manifest, files: files, isExplicit: job.isExplicit))
     }
 
     /// Deletes what belongs to no image of the manifest any more.
@@ -89,6 +98,17 @@ struct DownloadRun {
         let names = try onDisk { () throws(FileError) in try fileSystem.list(folder) }
         for name in names where !wanted.contains(name) {
             try PartialFile.remove(folder + "/" + name, fileSystem)
+        }
+    }
+
+    /// Counts what is there already.
+    private func takeStock(_ manifest: CityManifest) throws(DownloadError) {
+        for image in manifest.images {
+            let part = try PartialFile(
+                url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
+            let total = image.size ?? part.sidecar.total
+            let size = part.sidecar.stored == nil ? part.size : total ?? 0
+            _ = meter.set(image.url, bytes: min(size, total ?? size), of: total)
         }
     }
 

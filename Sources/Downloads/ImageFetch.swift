@@ -11,11 +11,11 @@ import Replay
 #endif
 
 /// A file that was downloaded.
-public struct DownloadedFile: Hashable, Sendable {
+struct DownloadedFile: Hashable, Sendable {
     /// The file in the store.
-    public var file: FileID
+    var file: FileID
     /// Bytes.
-    public var size: Int
+    var size: Int
 }
 
 /// One image on its way.
