@@ -64,6 +64,7 @@ extension Choices {
         let kind = int(in: 0...19)
         var draft: EventDraft
         switch kind {
+        case 15: draft = try EventDraft(downloadPayload())
         case 17:
             draft = EventDraft(
                 type: "com.example.\(entityID())", subject: "s", data: .json(Array("{}".utf8)))
@@ -90,6 +91,11 @@ extension Choices {
             (
                 "review.completed",
                 #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":4}"#
+            ), ("download.queued", #"{"jobId":"A","cityId":"c","isExplicit":true}"#),
+            (
+                "download.started",
+                #"{"jobId":"00000000-0000-4000-8000-00000000000a","currentStep":"","#
+                    + #""totalBytes":1,"downloadedBytes":2}"#
             ),
         ])
         return EventDraft(type: "daybook.\(type)", subject: "a", data: .json(Array(data.utf8)))
