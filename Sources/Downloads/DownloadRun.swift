@@ -157,18 +157,13 @@ enum DownloadFolder {
     /// Makes a folder if there is none; its parents, too.
     static func create(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
         do throws(FileError) {
-            try fileSystem.createDirectory(path)
+            try fileSystem.createDirectoryIfMissing(path)
         } catch {
-            switch error.code {
-            case .exists: return
-            case .notFound:
-                guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-                    throw DownloadError(error)
-                }
-                try create(String(path[..<slash]), fileSystem)
-                try onDisk { () throws(FileError) in try fileSystem.createDirectory(path) }
-            default: throw DownloadError(error)
-            }
+            guard error.code == .notFound, let slash = path.lastIndex(of: "/"),
+                slash != path.startIndex
+            else { throw DownloadError(error) }
+            try create(String(path[..<slash]), fileSystem)
+            try onDisk { () throws(FileError) in try fileSystem.createDirectoryIfMissing(path) }
         }
     }
 

@@ -59,6 +59,8 @@ private enum Corpus {
         rows.append("notes live \(notes.counts.live) waiting \(notes.counts.waiting)")
         add(PreferencesView.name, preferences.rows(), ignored: preferences.ignored)
         add(ProgressView.name, progress.rows(), ignored: progress.ignored)
+        let downloads = store.view(DownloadsView.self)
+        add(DownloadsView.name, downloads.rows(), ignored: downloads.ignored)
         rows += outbox.entries().map { "outbox \($0.position) \($0.action) \($0.lane)" }
         rows.append("outbox ignored \(outbox.ignored)")
         return rows
