@@ -24,7 +24,8 @@ struct Authorizer: Sendable {
     func send(
         _ request: URLRequest, isRedirected: Bool = false, to taker: any AnswerTaker
     ) async throws -> AnswerHead {
-        let isOurs = !isRedirected && origin != nil && request.url.flatMap(HTTPOrigin.init) == origin
+        let isOurs =
+            !isRedirected && origin != nil && request.url.flatMap(HTTPOrigin.init) == origin
         guard isOurs, let token = try await credentials.token() else {
             return try await client.send(request, token: nil, to: taker)
         }

@@ -26,7 +26,8 @@ struct AnswerHead: Sendable {
 
     init(status: Int, _ fields: [String: String] = [:]) {
         self.status = status
-        self.fields = Dictionary(uniqueKeysWithValues: fields.map { ($0.key.lowercased(), $0.value) })
+        self.fields = Dictionary(
+            uniqueKeysWithValues: fields.map { ($0.key.lowercased(), $0.value) })
     }
 
     /// A header's value, whatever the case of its name.

@@ -232,7 +232,8 @@ public actor DownloadManager {
     /// Begins what may be worked on now.
     private func begin(_ downloads: DownloadsView) async throws {
         var waiting = downloads.jobs(.downloading).filter { isDue($0.id) }
-        waiting += (downloads.jobs(.queued)
+        waiting +=
+            (downloads.jobs(.queued)
             + downloads.jobs(.paused).filter {
                 $0.pauseReason == .cellular || $0.pauseReason == .connection && isDue($0.id)
             }).sorted(by: DownloadJob.precedes)

@@ -86,7 +86,8 @@ struct ImageFetch {
         while true {
             if isWhole {
                 do { return try await store(writer) } catch let error as FileStoreError
-                where error.code == .damaged {
+                    where error.code == .damaged
+                {
                     try anew(writer, "an image's checksum is wrong", &mistakes)
                 }
             }
