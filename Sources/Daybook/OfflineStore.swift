@@ -37,6 +37,8 @@ public struct OfflineStore: Sendable {
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events) }
+    /// Cached content: pages, events, points of interest and their files.
+    public var content: ContentCommands { ContentCommands(events, files) }
     /// What the server has not settled.
     public var outbox: OutboxCommands { OutboxCommands(events) }
 

@@ -20,7 +20,9 @@ public enum OfflineModel {
         .of(ReviewCompleted.self, action: "COMPLETE_REVIEW"),
         // Kept on the device.
         .of(CityCached.self), .of(CityRemoved.self), .of(CityAccessed.self),
-        EventRule(type: "daybook.page.stored", action: nil) { _ in },
+        .of(CitiesListed.self), .of(LanguagesListed.self), .of(PageStored.self),
+        .of(PageRemoved.self), .of(ResourceStored.self), .of(ResourceRemoved.self),
+        .of(ContentUpdated.self), .of(ContentUsed.self), .of(ContentRemoved.self),
         EventRule(type: "daybook.sync.settled", action: nil) { _ in },
         EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
         EventRule(type: "daybook.sync.discarded", action: nil) { _ in },
@@ -29,7 +31,8 @@ public enum OfflineModel {
 
     /// The views that follow from them.
     public static let views: [any ListableView.Type] = [
-        CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self,
+        CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self, PagesView.self,
+        ContentView.self,
     ]
 }
 
