@@ -75,11 +75,10 @@ package struct CheckpointSlots: Sendable {
             bytes = try checkpoint.encoded()
         } catch { throw LogError(.tooLarge, path: folder, error.detail) }
         let slot = slotToReplace()
-        do throws(FileError) {
-            try fileSystem.createDirectory(folder)
+        try storage { () throws(FileError) in
+            try fileSystem.createDirectoryIfMissing(folder)
             try fileSystem.syncDirectory(directory)
-        } catch let error where error.code == .exists {
-        } catch { throw LogError(error) }
+        }
         let path = folder + "/" + LogDirectory.newCheckpoint
         do throws(FileError) {
             let file = try fileSystem.open(path, .createIfMissing)

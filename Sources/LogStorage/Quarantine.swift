@@ -80,13 +80,10 @@ struct Quarantine {
     }
 
     private func prepare() throws(LogError) {
-        do throws(FileError) {
-            try fileSystem.createDirectory(folder)
-        } catch let error where error.code == .exists {
-        } catch {
-            throw LogError(error)
+        try storage { () throws(FileError) in
+            try fileSystem.createDirectoryIfMissing(folder)
+            try fileSystem.syncDirectory(directory)
         }
-        try storage { () throws(FileError) in try fileSystem.syncDirectory(directory) }
     }
 
     private func create(

@@ -259,7 +259,10 @@ public final class SimulatedFileSystem: FileSystem {
     public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         let (folder, name) = SimulatedDisk.split(path)
         let node = try look("open", path) { (disk) throws(FileError) in
-            disk.folder(folder)?.cached[name]
+            guard disk.folder(path) == nil else {
+                throw FileError(.wrongKind, operation: "open", path: path, reason: "it is a folder")
+            }
+            return disk.folder(folder)?.cached[name]
         }
         if let node {
             if case .createNew = mode {

@@ -59,11 +59,35 @@ extension Choices {
         return changes
     }
 
+    /// The data of any type that stays on the device.
+    package mutating func keptPayload() -> any EventPayload {
+        let city = entityID()
+        switch int(in: 0...2) {
+        case 0: return CityRemoved(cityId: city, reason: element(of: CityRemoved.Reason.allCases))
+        case 1: return CityAccessed(cityId: city)
+        default:
+            return CityCached(
+                cityId: city, version: int(in: 1...3), isExplicitDownload: bool(),
+                cityData: CityData(
+                    id: city, name: "\(int(in: 0...9))", country: "", description: "",
+                    costOfLiving: 0.5, internetSpeed: 1, safetyRating: -1, climate: ""
+                ).json,
+                images: array(0...2) { choices in
+                    CachedImage(
+                        id: choices.entityID(), url: "https://x.example/1",
+                        file: FileID(of: [UInt8(choices.int(in: 0...3))]),
+                        size: choices.int(in: 0...9),
+                        kind: choices.element(of: CachedImage.Kind.allCases), width: 2, height: 3)
+                })
+        }
+    }
+
     /// An event of any kind: most are shipped, some are not, some break the rules of their type.
     package mutating func draft(time: ClosedRange<Int> = 0...9) throws -> EventDraft {
         let kind = int(in: 0...19)
         var draft: EventDraft
         switch kind {
+        case 14...16: draft = try EventDraft(keptPayload())
         case 17:
             draft = EventDraft(
                 type: "com.example.\(entityID())", subject: "s", data: .json(Array("{}".utf8)))

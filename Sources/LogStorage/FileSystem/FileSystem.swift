@@ -4,8 +4,8 @@
 
 /// What the log needs of a file system.
 ///
-/// Paths are absolute or relative to the working directory. No operation follows a symbolic link in
-/// the last component of a path.
+/// Paths are absolute or relative to the working directory. Only `list` and `syncDirectory` follow a
+/// symbolic link in the last component of a path.
 public protocol FileSystem: Sendable {
     /// Creates a folder that only its owner may enter (0700). Its parent must exist.
     func createDirectory(_ path: String) throws(FileError)
@@ -24,6 +24,28 @@ public protocol FileSystem: Sendable {
     func removeDirectory(_ path: String) throws(FileError)
     /// Makes creations, renames and removals in a folder durable.
     func syncDirectory(_ path: String) throws(FileError)
+}
+
+extension FileSystem {
+    /// Creates a folder, or checks that there is one.
+    ///
+    /// - Throws: `symbolicLink` or `wrongKind` where something else stands there.
+    package func createDirectoryIfMissing(_ path: String) throws(FileError) {
+        do throws(FileError) {
+            return try createDirectory(path)
+        } catch let error where error.code == .exists {
+        } catch { throw error }
+        do throws(FileError) {
+            _ = try open(path, .read)
+        } catch let error where error.code == .wrongKind {
+            // What can be listed is a folder.
+            _ = try list(path)
+            return
+        } catch { throw error }
+        throw FileError(
+            .wrongKind, operation: "create", path: path,
+            reason: "a file stands where a folder belongs")
+    }
 }
 
 /// How to open a file.

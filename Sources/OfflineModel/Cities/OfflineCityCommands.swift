@@ -88,6 +88,8 @@ extension CityCommands {
             }
         } catch {
             await files.release(cached.map(\.file))
+            // What was stored in vain goes with the next collection, if not with this one.
+            _ = try? await files.collect()
             throw error
         }
         await files.release(cached.map(\.file))

@@ -30,6 +30,8 @@ public actor FileStore {
     /// Files that were stored and may not be named by a view yet, with how many hold them.
     private var holds: [FileID: Int] = [:]
     private var isClosed = false
+    /// Whether the folder is there, and is one.
+    private var isPrepared = false
 
     /// Most bytes of one file.
     public static let fileBytesMax = 256 * 1_048_576
@@ -57,6 +59,7 @@ public actor FileStore {
     /// - Throws: `FileStoreError`: `tooLarge`, `noSpace`, `io`; `LogError`: `closed`, `suspended`;
     ///   what `record` throws.
     /// - Complexity: O(bytes).
+    @discardableResult
     public func store<Result: Sendable>(
         _ content: [UInt8], record: @Sendable (FileID) async throws -> Result
     ) async throws -> Result {
@@ -135,12 +138,12 @@ public actor FileStore {
         try await events.checkOpen()
         // It may have been closed meanwhile, and its folder deleted.
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
+        guard !isPrepared else { return }
         do throws(FileError) {
-            try fileSystem.createDirectory(directory)
+            try fileSystem.createDirectoryIfMissing(directory)
             try fileSystem.syncDirectory(events.directory)
-        } catch let error where error.code == .exists {
-            return
         } catch { throw FileStoreError(error) }
+        isPrepared = true
     }
 
     /// Writes a file under a name of its own and gives it the right one when it is durable.
@@ -238,14 +241,11 @@ public actor FileStore {
     /// - Complexity: O(files).
     @discardableResult
     public func collect() async throws -> FileCollection {
-        try await events.checkOpen()
-        guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
+        try await prepare()
         let names: [String]
-        do throws(FileError) {
-            names = try fileSystem.list(directory)
-        } catch let error where error.code == .notFound {
-            return FileCollection()
-        } catch { throw FileStoreError(error) }
+        do throws(FileError) { names = try fileSystem.list(directory) } catch {
+            throw FileStoreError(error)
+        }
         // What is unfinished now is left over: whoever stores does it in one go on this actor.
         let leftovers = names.filter { $0.hasPrefix(Self.unfinished) }
         let unnamed = names.compactMap(FileID.init).filter { !isNeeded($0) }

@@ -1,0 +1,30 @@
+// Nothing is written through a symbolic link that stands where a folder of the log belongs.
+
+import Daybook
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct SymbolicLinkTests {
+    @Test(.verifies("CHK-1", "FILE-1"))
+    func `a folder of the log that is a symbolic link is not written through`() async throws {
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.path("log"))
+        try await store.cities.save("lisbon", by: "ada")
+        let elsewhere = folder.path("elsewhere")
+        try FileManager.default.createDirectory(
+            at: elsewhere, withIntermediateDirectories: false)
+        for name in ["checkpoints", "files"] {
+            try FileManager.default.createSymbolicLink(
+                at: folder.path("log/\(name)"), withDestinationURL: elsewhere)
+        }
+        await #expect {
+            try await store.events.checkpoint()
+        } throws: { "\($0)".contains("symbolic link") }
+        await #expect {
+            try await store.files.add([1])
+        } throws: { "\($0)".contains("symbolic link") }
+        try await store.close()
+        #expect(try folder.names("elsewhere") == [])
+    }
+}

@@ -1,0 +1,336 @@
+// Cached cities: copies, accesses, limits, age. Spec/cities.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// A store in memory and a clock that the test sets.
+private struct Bench {
+    /// Stands for a megabyte.
+    static let unit = 1_024
+    let files = InMemoryFileSystem()
+    let clock: Clock
+    let store: OfflineStore
+
+    final class Clock: Sendable {
+        private let time: Mutex<Int64>
+        init(_ milliseconds: Int64) { time = Mutex(milliseconds) }
+        var now: Int64 { time.withLock { $0 } }
+        func advance(days: Double) { time.withLock { $0 += Int64(days * 86_400_000) } }
+    }
+
+    init() async throws {
+        let clock = Clock(1_771_756_200_000)
+        self.clock = clock
+        store = try await OfflineStore.open(
+            at: URL(filePath: "/log"), account: "u", compaction: nil,
+            environment: LogEnvironment(
+                fileSystem: files, now: { clock.now }, sleep: noTimers))
+        try await limit(100)
+    }
+
+    /// Sets a storage limit in units, as an import may: a command takes no less than 50 MB.
+    func limit(_ units: Int) async throws {
+        var changes = PreferencesUpdated.Changes()
+        changes.maxStorageLimit = units * Self.unit
+        try await store.append(PreferencesUpdated(userId: "u", changes: changes))
+    }
+
+    static func json(_ cityId: String, more: String = "") -> [UInt8] {
+        var json = CityData(
+            id: cityId, name: cityId.capitalized, country: "Portugal", description: "By the sea",
+            costOfLiving: 1_800.5, internetSpeed: 120, safetyRating: 7.5, climate: "mild",
+            touristAttractions: [
+                TouristAttraction(
+                    id: "t", name: "Tower", description: "Old", latitude: 38.69, longitude: -9.21)
+            ], categories: [CityCategory(id: "sea", name: "Sea")], relatedCities: ["porto"]
+        ).json
+        if !more.isEmpty { json.insert(contentsOf: Array("\(more),".utf8), at: 1) }
+        return json
+    }
+
+    static func image(_ id: String, bytes: Int) -> CityImage {
+        CityImage(
+            id: id, url: "https://x.example/\(id).jpg", kind: .gallery, width: 4, height: 3,
+            content: [UInt8](repeating: UInt8(truncatingIfNeeded: id.hashValue), count: bytes))
+    }
+
+    /// Caches a city whose image has a size in units.
+    @discardableResult
+    func cache(
+        _ cityId: String, units: Int = 0, explicit: Bool = false
+    ) async throws -> OfflineCity {
+        clock.advance(days: 0.01)
+        return try await store.cities.cache(
+            json: Self.json(cityId),
+            images: units == 0
+                ? [] : [Self.image(cityId, bytes: units * Bench.unit)],
+            isExplicit: explicit, for: "u")
+    }
+
+    var cached: [String] { store.cities.offlineCities.current.map(\.cityId) }
+    var fileNames: [String] { ((try? files.list("/log/files")) ?? []).sorted() }
+}
+
+@Suite struct OfflineCityTests {
+    @Test(.verifies("CITY-1", "CITY-2"))
+    func `a cached city comes back with all that it had`() async throws {
+        let bench = try await Bench()
+        let image = Bench.image("hero", bytes: 1_000)
+        let json = Bench.json("lisbon", more: #""mayor":{"since":2021}"#)
+        let city = try await bench.store.cities.cache(
+            json: json, images: [image], isExplicit: true, for: "u")
+        #expect(city.storageSize == json.count + 1_000)
+        #expect(city.downloadedAt.milliseconds == bench.clock.now)
+        #expect(city.lastAccessedAt == city.downloadedAt)
+        #expect(city.isExplicitDownload && city.version == 1)
+        let (found, data) = try #require(try await bench.store.cities.read("lisbon"))
+        #expect(found == city)
+        #expect(data == (try CityData(json: json)))
+        #expect(data.touristAttractions[0].longitude == -9.21)
+        #expect(data.relatedCities == ["porto"] && data.categories[0].id == "sea")
+        let cached = try #require(city.images.first)
+        #expect(cached.size == 1_000 && cached.kind == .gallery && cached.width == 4)
+        #expect(try await bench.store.files.read(cached.file) == image.content)
+        #expect(try await bench.store.cities.read("porto") == nil)
+        #expect(bench.store.cities.storageUsed.current == city.storageSize)
+        try await bench.store.close()
+    }
+
+    @Test(
+        .verifies("CITY-2"),
+        arguments: [
+            ("{}", "id"), (#"{"id":"x"}"#, "name"), ("[]", "object"), ("", "object"),
+            (#"{"id":"","name":"n"}"#, "id"),
+        ])
+    func `a description that lacks something is refused, naming it`(
+        json: String, name: String
+    ) async throws {
+        let bench = try await Bench()
+        await #expect {
+            try await bench.store.cities.cache(
+                json: Array(json.utf8), images: [Bench.image("i", bytes: 9)], isExplicit: false,
+                for: "u")
+        } throws: {
+            ($0 as? EventError)?.code == .invalidData && "\($0)".contains(name)
+        }
+        #expect(bench.cached.isEmpty && bench.fileNames.isEmpty)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-1", "EVT-7"))
+    func `what the log cannot hold as a copy is refused`() throws {
+        let good = CityCached(
+            cityId: "c", version: 1, isExplicitDownload: true, cityData: Bench.json("c"),
+            images: [])
+        let text = String(decoding: good.json(), as: UTF8.self)
+        func refuses(_ part: String, _ other: String) {
+            let changed = text.replacingOccurrences(of: part, with: other)
+            #expect(changed != text)
+            #expect(throws: EventError.self, "\(other)") {
+                try CityCached(json: Array(changed.utf8))
+            }
+        }
+        #expect(try CityCached(json: good.json()) == good)
+        refuses(#""version":1"#, #""version":0"#)
+        refuses(#""version":1"#, #""version":null"#)
+        refuses(#""cityId":"c""#, #""cityId":"d""#)
+        refuses(#""isExplicitDownload":true"#, #""isExplicitDownload":1"#)
+        refuses(#""images":[]"#, #""images":{}"#)
+        refuses(#""images":[]"#, #""images":[{"id":"i","url":"u","file":"f","size":1}]"#)
+        refuses(#""costOfLiving":1800.5"#, #""costOfLiving":1e999"#)
+        refuses(#""lat":38.69"#, #""lat":"38.69""#)
+        refuses(#""relatedCities":["porto"]"#, #""relatedCities":[7]"#)
+    }
+
+    @Test(.verifies("CITY-3", "CITY-4", "CITY-7"))
+    func `a new copy counts one up, stays explicit and takes the old images along`()
+        async throws
+    {
+        let bench = try await Bench()
+        try await bench.cache("a", units: 1, explicit: true)
+        let old = bench.fileNames
+        let second = try await bench.store.cities.cache(
+            json: Bench.json("a"), images: [Bench.image("new", bytes: 10)], isExplicit: false,
+            for: "u")
+        #expect(second.version == 2 && second.isExplicitDownload)
+        #expect(bench.fileNames == [second.images[0].file.description] && bench.fileNames != old)
+        try await bench.store.cities.remove("a")
+        #expect(bench.fileNames.isEmpty)
+        #expect(try await bench.cache("a").version == 1)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-5"))
+    func `reading moves the last access, and a day of reading hardly grows the log`() async throws {
+        let bench = try await Bench()
+        try await bench.cache("a")
+        try await bench.cache("b")
+        #expect(bench.cached == ["b", "a"])
+        bench.clock.advance(days: 1)
+        _ = try await bench.store.cities.read("a")
+        #expect(bench.cached == ["a", "b"])
+        #expect(
+            bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
+                == bench.clock.now)
+        func events() async -> UInt64 { await bench.store.events.lastDurable.rawValue }
+        try await bench.store.events.flush()
+        let before = await events()
+        // Once a second for an hour.
+        for _ in 0..<3_600 {
+            bench.clock.advance(days: 1 / 86_400)
+            _ = try await bench.store.cities.read("a")
+        }
+        try await bench.store.events.flush()
+        #expect(await events() - before == 12)
+        // To ask is no access.
+        bench.clock.advance(days: 1)
+        _ = bench.store.cities.offline("b").current
+        #expect(bench.cached == ["a", "b"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-6"))
+    func `removing a city leaves the mark and the outbox alone`() async throws {
+        let bench = try await Bench()
+        try await bench.store.cities.save("a", by: "u")
+        try await bench.cache("a", units: 1, explicit: true)
+        try await bench.store.cities.remove("a")
+        #expect(bench.cached.isEmpty && bench.fileNames.isEmpty)
+        #expect(bench.store.cities.saved(by: "u").current == ["a"])
+        #expect(bench.store.outboxCount.current == 2)
+        await #expect(throws: EventError.self) { try await bench.store.cities.remove("a") }
+        await #expect(throws: EventError.self) { try await bench.store.cities.remove("") }
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-7", "CITY-8"))
+    func `what is over the limit goes, the least recently accessed first, explicit ones never`()
+        async throws
+    {
+        let bench = try await Bench()
+        try await bench.cache("asked", units: 30, explicit: true)
+        for city in ["a", "b", "c"] { try await bench.cache(city, units: 20) }
+        bench.clock.advance(days: 1)
+        _ = try await bench.store.cities.read("a")
+        try await bench.cache("d", units: 20)
+        // 110 units and some text: b was looked at longest ago.
+        #expect(bench.cached == ["d", "a", "c", "asked"])
+        #expect(bench.fileNames.count == 4)
+        #expect(bench.store.cities.evictionCandidates(1).current.map(\.cityId) == ["c"])
+        try await bench.cache("e", units: 60)
+        #expect(bench.cached == ["e", "asked"])
+        #expect(bench.store.cities.storageUsed.current <= 100 * Bench.unit)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-9"))
+    func `what does not fit beside the cities that were asked for is refused by name`()
+        async throws
+    {
+        let bench = try await Bench()
+        try await bench.cache("asked", units: 70, explicit: true)
+        try await bench.cache("other", units: 20)
+        let before = bench.fileNames
+        for explicit in [true, false] {
+            await #expect {
+                try await bench.cache("new", units: 40, explicit: explicit)
+            } throws: {
+                guard let error = $0 as? StorageLimitError else { return false }
+                return error.limit == 100 * Bench.unit && error.explicitBytes > 70 * Bench.unit
+                    && error.neededBytes > 40 * Bench.unit && "\(error)".contains("limit")
+            }
+        }
+        #expect(bench.cached == ["other", "asked"] && bench.fileNames == before)
+        // A new copy takes the place of the old one.
+        try await bench.cache("asked", units: 90)
+        #expect(bench.cached == ["asked"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-10"))
+    func `a clean-up removes what nobody looked at, then what the limit leaves no room for`()
+        async throws
+    {
+        let bench = try await Bench()
+        try await bench.cache("asked", units: 51, explicit: true)
+        try await bench.cache("old")
+        bench.clock.advance(days: 4)
+        try await bench.cache("big", units: 20)
+        try await bench.cache("small", units: 1)
+        bench.clock.advance(days: 3.5)
+        let report = try await bench.store.cities.cleanUp(for: "u")
+        #expect(report.outdated == ["old"] && report.evicted == [] && report.limit == nil)
+        try await bench.limit(53)
+        let second = try await bench.store.cities.cleanUp(for: "u")
+        #expect(second.evicted == ["big"] && second.limit == nil && second.files.files == 1)
+        try await bench.limit(50)
+        try await bench.store.preferences.update(for: "u") { $0.pruneAfterDays = 90 }
+        let third = try await bench.store.cities.cleanUp(for: "u")
+        #expect(third.evicted == ["small"])
+        #expect(third.limit?.explicitBytes ?? 0 > 51 * Bench.unit && bench.cached == ["asked"])
+        // A year later it is still there: the user asked for it.
+        bench.clock.advance(days: 365)
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-11"))
+    func `a copy of more than thirty days is stale, and the user may not want to know`()
+        async throws
+    {
+        let bench = try await Bench()
+        try await bench.cache("a", explicit: true)
+        bench.clock.advance(days: 30)
+        var now: Date { Timestamp(milliseconds: bench.clock.now).date }
+        #expect(bench.store.cities.stale(for: "u", at: now).isEmpty)
+        bench.clock.advance(days: 0.001)
+        #expect(bench.store.cities.stale(for: "u", at: now).map(\.cityId) == ["a"])
+        try await bench.store.preferences.update(for: "u") { $0.showStaleDataWarning = false }
+        #expect(bench.store.cities.stale(for: "u", at: now).isEmpty)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-8", "CITY-9", "CITY-10", "CITY-13"))
+    func `the limit is kept whatever is cached, read, removed and cleaned up`() async throws {
+        try await Property.check("storage ≤ limit; explicit copies stay", runs: 60) { choices in
+            let bench = try await Bench()
+            var asked: Set<String> = []
+            for _ in 0..<choices.int(in: 1...25) {
+                let city = "c\(choices.int(in: 0...9))"
+                bench.clock.advance(days: Double(choices.int(in: 0...3)))
+                switch choices.int(in: 0...5) {
+                case 0: _ = try await bench.store.cities.read(city)
+                case 1:
+                    if (try? await bench.store.cities.remove(city)) != nil { asked.remove(city) }
+                case 2: _ = try await bench.store.cities.cleanUp(for: "u")
+                default:
+                    let explicit = choices.bool(oneIn: 4)
+                    do {
+                        try await bench.cache(
+                            city, units: choices.int(in: 1...40), explicit: explicit)
+                        if explicit { asked.insert(city) }
+                    } catch is StorageLimitError {
+                        try #require(!asked.isEmpty)
+                    }
+                }
+                let cities = bench.store.cities.offlineCities.current
+                try #require(asked.isSubset(of: cities.map(\.cityId)))
+                try #require(cities.map(\.storageSize).reduce(0, +) <= 100 * Bench.unit)
+                try #require(
+                    bench.store.cities.storageUsed.current
+                        == cities.map(\.storageSize).reduce(0, +))
+                try #require(
+                    cities.map(\.lastAccessedAt) == cities.map(\.lastAccessedAt).sorted(by: >))
+                try #require(
+                    bench.store.cities.evictionCandidates(99).current
+                        == cities.reversed().filter { !$0.isExplicitDownload })
+                try #require(bench.fileNames.count <= cities.count)
+            }
+            try await bench.store.close()
+        }
+    }
+}

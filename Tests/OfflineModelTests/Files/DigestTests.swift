@@ -1,0 +1,87 @@
+// The two hashes, against their official vectors and the system's tools.
+
+import DaybookTestKit
+import Foundation
+import TestSupport
+import Testing
+
+@testable import OfflineModel
+
+/// What a tool of the system says of a file.
+private func digest(_ tool: String, _ bytes: [UInt8]) throws -> String {
+    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try Data(bytes).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [tool, file.path]
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return String(text.prefix { $0 != " " })
+}
+
+@Suite(.verifies("FILE-1")) struct DigestTests {
+    @Test(arguments: [
+        ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+        ),
+    ])
+    func `SHA-256 is that of FIPS 180-4`(text: String, digest: String) {
+        #expect(FileID(of: Array(text.utf8)).description == digest)
+    }
+
+    @Test(arguments: [
+        ("", "d41d8cd98f00b204e9800998ecf8427e"), ("a", "0cc175b9c0f1b6a831c399e269772661"),
+        ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
+        (
+            "12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+            "57edf4a22be3c955ac49da2e2107b67a"
+        ),
+    ])
+    func `MD5 is that of RFC 1321`(text: String, digest: String) {
+        #expect(MD5.hexadecimal(of: text) == digest)
+    }
+
+    @Test func `lengths around every block border agree with the system's tools`() throws {
+        var choices = Choices(seed: Property.defaultSeed)
+        for count in [1, 55, 56, 63, 64, 65, 119, 120, 127, 128, 129, 100_003] {
+            let bytes = choices.bytes(count: count)
+            let text = bytes.map { $0 & 0x7F }
+            #expect(try FileID(of: bytes).description == digest("sha256sum", bytes))
+            #expect(
+                try MD5.hexadecimal(of: String(decoding: text, as: UTF8.self))
+                    == digest("md5sum", text))
+        }
+    }
+
+    @Test func `bytes in any portions have the hash of all of them`() throws {
+        try Property.check("SHA-256 of portions = SHA-256 of the whole", runs: 200) { choices in
+            let bytes = choices.bytes(count: choices.int(in: 0...300))
+            var hash = SHA256()
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let portion = Array(rest.prefix(choices.int(in: 1...130)))
+                hash.update(portion.span.bytes)
+                rest = rest.dropFirst(portion.count)
+            }
+            try #require(hash.finished() == FileID(of: bytes))
+        }
+    }
+
+    @Test func `an id is read from its digits and from nothing else`() {
+        let id = FileID(of: [1, 2, 3])
+        #expect(FileID(id.description) == id)
+        #expect(FileID(id.description.uppercased()) == nil)
+        #expect(FileID(String(id.description.dropLast())) == nil)
+        #expect(FileID(id.description + "0") == nil)
+        #expect(FileID("") == nil)
+        #expect(FileID(String(repeating: "é", count: 32)) == nil)
+        #expect(FileID(of: [0]) < FileID(of: []) || FileID(of: []) < FileID(of: [0]))
+    }
+}

@@ -1,0 +1,316 @@
+// Files beside the log: stored, read, collected; and what happens to them when the power goes.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import TestSupport
+import Testing
+
+/// An event and a view that name a file, as an app's own would.
+private struct PictureTaken: EventPayload, Codable {
+    static let type = "com.example.picture.taken"
+    var picture: String
+    var file: String?
+    var subject: String? { picture }
+}
+
+private struct Pictures: FileReferring {
+    static let name = "pictures"
+    static let version = 1
+    private(set) var files: [String: FileID] = [:]
+
+    mutating func fold(_ event: Event) {
+        guard event.type == PictureTaken.type, let json = event.content.json,
+            let taken = try? PictureTaken(json: json)
+        else { return }
+        files[taken.picture] = taken.file.flatMap(FileID.init)
+    }
+
+    func refers(to file: FileID) -> Bool { files.values.contains(file) }
+}
+
+private func open(_ files: any FileSystem) async throws -> OfflineStore {
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"), views: [Pictures.self], compaction: nil,
+        environment: LogEnvironment(fileSystem: files, sleep: noTimers))
+}
+
+private func names(_ files: any FileSystem) throws -> [String] {
+    do { return try files.list("/log/files").sorted() } catch { return [] }
+}
+
+/// Stores a picture and says so.
+private func take(
+    _ picture: String, _ content: [UInt8], _ store: OfflineStore
+) async throws {
+    try await store.files.store(content) { file in
+        try await store.append(PictureTaken(picture: picture, file: file.description))
+    }
+}
+
+@Suite struct FileStoreTests {
+    @Test(.verifies("FILE-1", "FILE-5"))
+    func `what was stored is read back, and equal contents are one file`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await take("a", [1, 2, 3], store)
+        try await take("b", [1, 2, 3], store)
+        try await take("c", [], store)
+        let id = FileID(of: [1, 2, 3])
+        #expect(try await store.files.read(id) == [1, 2, 3])
+        #expect(try await store.files.read(FileID(of: [])) == [])
+        #expect(try names(files) == [id.description, FileID(of: []).description].sorted())
+        #expect(store.files.path(of: id) == "/log/files/\(id)")
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-5"))
+    func `a file that is missing, damaged or too long is an error that names it`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        let id = FileID(of: [1, 2, 3])
+        func code() async -> FileStoreError.Code? {
+            do {
+                try await store.files.verify(id)
+                return nil
+            } catch { return (error as? FileStoreError)?.code }
+        }
+        #expect(await code() == .missing)
+        try await take("a", [1, 2, 3], store)
+        #expect(await code() == nil)
+        try files.open("/log/files/\(id)", .readWrite).write([9], at: 1)
+        #expect(await code() == .damaged)
+        await #expect { try await store.files.read(id) } throws: {
+            ($0 as? FileStoreError)?.code == .damaged && "\($0)".contains("\(id)")
+        }
+        // What is stored again is whole again.
+        try await take("a", [1, 2, 3], store)
+        #expect(await code() == nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-4", "FILE-6"))
+    func `what no view names is collected, and what is held is not`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await take("a", [1], store)
+        try await take("b", [2], store)
+        let held = try await store.files.add([3])
+        _ = try files.open("/log/files/new-left", .createNew)
+        _ = try files.open("/log/files/of-somebody-else", .createNew)
+        try await store.append(PictureTaken(picture: "a", file: nil))
+        var gone = try await store.files.collect()
+        #expect(gone.files == 1 && gone.bytes == 1)
+        #expect(
+            try names(files)
+                == ["of-somebody-else", held.description, FileID(of: [2]).description].sorted())
+        // Held twice, released twice.
+        _ = try await store.files.add([3])
+        await store.files.release([held])
+        #expect(try await store.files.collect().files == 0)
+        await store.files.release([held])
+        gone = try await store.files.collect()
+        #expect(gone.files == 1)
+        #expect(await store.files.hold(FileID(of: [2])))
+        #expect(await !store.files.hold(held))
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-6"))
+    func `of many who store and collect at once, nobody loses a file`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<60 {
+                group.addTask {
+                    let content = [UInt8(number % 7)]
+                    switch number % 3 {
+                    case 0: _ = try? await store.files.collect()
+                    case 1: try? await take("p\(number % 5)", content, store)
+                    default:
+                        _ = try? await store.append(
+                            PictureTaken(picture: "p\(number % 5)", file: nil))
+                    }
+                }
+            }
+        }
+        for file in store.view(Pictures.self).files.values { try await store.files.verify(file) }
+        try await store.files.collect()
+        #expect(
+            try Set(names(files))
+                == Set(store.view(Pictures.self).files.values.map(\.description)))
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-3"))
+    func `a file is moved in, or copied from another device, if its content is the right one`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try files.createDirectory("/cache")
+        for (isOtherDevice, byte) in [(false, 1), (true, 2)] as [(Bool, UInt8)] {
+            let content = [UInt8](repeating: byte, count: 3_000_000)
+            try files.open("/cache/part", .createNew).write(content, at: 0)
+            await #expect {
+                try await store.files.add(moving: "/cache/part", expecting: FileID(of: [0]))
+            } throws: {
+                ($0 as? FileStoreError)?.code == .damaged
+            }
+            #expect(try files.list("/cache") == ["part"])
+            if isOtherDevice {
+                files.failing { operation, path in
+                    operation == "rename" && path == "/cache/part"
+                        ? FileError(.io, operation: operation, path: path, reason: "cross-device")
+                        : nil
+                }
+            }
+            let id = try await store.files.add(
+                moving: "/cache/part", expecting: FileID(of: content))
+            files.failing(nil)
+            #expect(try await store.files.read(id) == content)
+            #expect(try files.list("/cache") == [])
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-8"))
+    func `a store that is closed, suspended or erased takes no files and keeps none`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await open(files)
+        try await take("a", [1], store)
+        try await store.suspend()
+        await #expect(throws: LogError.self) { try await store.files.add([2]) }
+        try await store.resume()
+        try await store.close()
+        await #expect(throws: LogError.self) { try await store.files.add([2]) }
+        #expect(try names(files) == [FileID(of: [1]).description])
+        store = try await open(files)
+        try await store.cities.save("c", by: "u")
+        await #expect(throws: UnsyncedError(count: 1)) { try await store.erase() }
+        try await take("b", [2], store)
+        try await store.erase(discardingUnsynced: true)
+        await #expect(throws: LogError.self) { try await store.files.add([3]) }
+        #expect(try files.list("/log") == [])
+    }
+
+    @Test(.verifies("FILE-3"))
+    func `a file that is too big, or finds no room, is refused and leaves nothing`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await take("a", [1], store)
+        files.setQuota(files.usedBytes + 1_000)
+        await #expect { try await store.files.add([UInt8](repeating: 7, count: 100_000)) } throws: {
+            ($0 as? FileStoreError)?.code == .noSpace
+        }
+        #expect(try names(files) == [FileID(of: [1]).description])
+        #expect(FileStore.fileBytesMax == 256 * 1_048_576)
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-1"))
+    func `files are the owner's alone, and a folder that is a symbolic link is refused`()
+        async throws
+    {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        let log = folder.appending(path: "log")
+        var store = try await OfflineStore.open(at: log)
+        let id = try await store.files.add([1])
+        #expect(try mode(store.files.directory) == 0o700)
+        #expect(try mode(store.files.path(of: id)) == 0o600)
+        try await store.close()
+        let elsewhere = folder.appending(path: "elsewhere")
+        try FileManager.default.moveItem(at: log.appending(path: "files"), to: elsewhere)
+        try FileManager.default.createSymbolicLink(
+            at: log.appending(path: "files"), withDestinationURL: elsewhere)
+        store = try await OfflineStore.open(at: log)
+        await #expect(throws: FileStoreError.self) { try await store.files.add([2]) }
+        await #expect(throws: FileStoreError.self) { try await store.files.collect() }
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: elsewhere.path)
+                == [id.description])
+        try await store.close()
+    }
+}
+
+@Suite struct FilePowerCutTests {
+    /// Pictures come and go; what the log says of each is checked after every crash.
+    private static func work(_ store: OfflineStore) async throws {
+        try await take("a", [1, 1], store)
+        try await take("b", [2, 2], store)
+        try await take("a", [3, 3], store)
+        try await store.files.collect()
+        try await store.append(PictureTaken(picture: "b", file: nil), durability: .relaxed)
+        try await store.files.collect()
+        try await take("b", [1, 1], store)
+    }
+
+    @Test(.verifies("FILE-3", "FILE-6", "FILE-7"))
+    func `after a power cut or a kill at any operation every file that is named can be read`()
+        async throws
+    {
+        let files = SimulatedFileSystem()
+        let store = try await open(files)
+        files.record()
+        try await Self.work(store)
+        let points = files.crashPoints
+        #expect(points.count > 30)
+        var states = 0
+        for point in points {
+            var machines = [point.afterKill()]
+            point.forEachState(in: .init(combinationsMax: 64, samples: 16)) { machine, _ in
+                machines.append(machine)
+            }
+            for machine in machines {
+                states += 1
+                let again = try await open(machine)
+                for file in again.view(Pictures.self).files.values {
+                    try await again.files.verify(file)
+                }
+                try await again.files.collect()
+                let named = Set(again.view(Pictures.self).files.values.map(\.description))
+                try #require(try Set(names(machine)) == named, "before \(point.next)")
+                // Work goes on.
+                try await take("c", [9], again)
+                try await again.files.verify(FileID(of: [9]))
+                try await again.close()
+            }
+        }
+        print("\(points.count) operations, \(states) states")
+        try await store.close()
+    }
+
+    @Test(.verifies("FILE-3"))
+    func `a call that fails leaves every file that is named, and work goes on`() async throws {
+        for fault in SimulatedFault.all {
+            for call in 0..<200 {
+                let files = SimulatedFileSystem()
+                let store = try await open(files)
+                files.fail(call: files.calls + call, fault)
+                do { try await Self.work(store) } catch {}
+                let wasHit = files.faultsHit > 0
+                files.endFaults()
+                try? await store.close()
+                let again = try await open(files)
+                for file in again.view(Pictures.self).files.values {
+                    try await again.files.verify(file)
+                }
+                try await Self.work(again)
+                try await again.files.collect()
+                #expect(try names(files).count == 2)
+                try await again.close()
+                if !wasHit {
+                    #expect(call > 30)
+                    break
+                }
+            }
+        }
+    }
+}
