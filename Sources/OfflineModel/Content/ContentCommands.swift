@@ -122,6 +122,8 @@ public struct ContentCommands: Sendable {
             return changes
         } catch {
             await files.release(held)
+            // What was stored in vain goes with the next collection, if not with this one.
+            _ = try? await files.collect()
             throw error
         }
     }

@@ -36,9 +36,15 @@ extension ContentLayoutWriter {
                 byPath[byPath.count - 1].urls.add(resource.url, raw: entry.finished())
                 summary.resources += 1
             }
+            guard !byPath.isEmpty else { continue }
             var writer = JSONObjectWriter()
             for page in byPath { writer.add(page.path, raw: page.urls.finished()) }
             members.append(Self.member(language, writer.finished()))
+        }
+        guard !members.isEmpty else {
+            // All were left out.
+            try fileSystem.removeDirectory(folder + "/" + ContentLayout.files)
+            return try fileSystem.removeDirectory(folder)
         }
         for name in Set(written.keys.map(\.folder)) {
             try fileSystem.syncDirectory("\(folder)/\(ContentLayout.files)/\(name)")
