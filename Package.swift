@@ -136,10 +136,15 @@ let package = Package(
             dependencies: ["Daybook", "DaybookTestKit"],
             path: "Tools/soaker/WireHistories",
             swiftSettings: strict),
+        .target(
+            name: "YearOfUse",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/YearOfUse",
+            swiftSettings: strict),
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "DaybookTestKit", "StoreHistories", "SyncHistories", "WireHistories",
+                "DaybookTestKit", "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",

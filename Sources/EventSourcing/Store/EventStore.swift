@@ -187,6 +187,9 @@ public actor EventStore {
         return try LogReader.event(line.bytes.span.bytes, catalogue, directory: log.directory)
     }
 
+    /// Whether the event at a position was discarded: it counts as never recorded.
+    package func isTakenBack(_ position: Position) -> Bool { views.discarded.contains(position) }
+
     /// The lines at positions as a JSON array, byte for byte as they are on the disk: what is
     /// shipped. Commits what waits first if it is among them, so nothing leaves the device that could
     /// still be lost.

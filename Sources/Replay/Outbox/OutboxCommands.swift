@@ -52,7 +52,7 @@ public struct DecisionError: Error, Hashable, CustomStringConvertible {
 
 /// What the server has not settled, and what somebody decides on it.
 public struct OutboxCommands: Sendable {
-    private let store: EventStore
+    let store: EventStore
 
     package init(_ store: EventStore) { self.store = store }
 

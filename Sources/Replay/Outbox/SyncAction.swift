@@ -1,0 +1,83 @@
+// What an app shows of one action: what was done, and how far it has come on its way to the server.
+// Spec/sync-records.md, OUT-5.
+
+import EventSourcing
+import Foundation
+
+/// Something a user did that the server is to hear of.
+public struct SyncAction: Hashable, Sendable, Identifiable {
+    /// The event's id: the idempotency key.
+    public let id: UUID
+    /// The action's name: `ADD_NOTE`.
+    public let actionType: String
+    /// What the action is about.
+    public let entityId: String
+    /// The event's data, as JSON.
+    public let actionData: [UInt8]
+    /// When it was performed.
+    public let timestamp: Timestamp
+    /// How far it has come.
+    public let syncStatus: Status
+    /// How often the server asked for a retry: 0 to 5.
+    public let retryCount: Int
+    /// When a charged attempt was made last; nil if none was, and once it has succeeded.
+    public let lastAttemptAt: Timestamp?
+    /// The server's last words on it, if it has not succeeded.
+    public let errorMessage: String?
+
+    /// The states of an action.
+    public enum Status: String, Sendable, CaseIterable {
+        /// It waits to be sent.
+        case pending = "PENDING"
+        /// It is on its way.
+        case syncing = "SYNCING"
+        /// The server has it, durably.
+        case success = "SUCCESS"
+        /// It is parked: the server will never take it, or retries are used up.
+        case failed = "FAILED"
+        /// The server has a newer change; its lane waits for a resolution.
+        case conflict = "CONFLICT"
+    }
+}
+
+extension OutboxCommands {
+    /// An action by its id, whether or not the server has it by now.
+    ///
+    /// - Parameter report: of the sync that is under way, if there is one: it knows what is on its
+    ///   way. `SyncService.report` has it.
+    /// - Returns: nil for an id that the log does not know, that is none of an action of this
+    ///   device, or whose event was discarded or compacted away.
+    /// - Throws: `LogError`.
+    /// - Complexity: one frame of the log to read, O(log outbox).
+    public func action(_ id: UUID, during report: SyncReport = SyncReport()) async throws
+        -> SyncAction?
+    {
+        guard let event = try await store.event(id: id), event.isOwn, let action = event.action,
+            await !store.isTakenBack(event.position)
+        else { return nil }
+        let entry = store.view(Outbox.self).entry(at: event.position)
+        let status: SyncAction.Status =
+            switch entry?.status {
+            case nil: .success
+            case .pending: report.underWay.contains(id) ? .syncing : .pending
+            case .failed: .failed
+            case .conflict: .conflict
+            }
+        return SyncAction(
+            id: id, actionType: action, entityId: event.subject ?? "",
+            actionData: event.content.json ?? [], timestamp: event.time, syncStatus: status,
+            retryCount: entry?.retryCount ?? 0, lastAttemptAt: entry?.lastAttemptAt,
+            errorMessage: entry?.errorMessage)
+    }
+
+    /// The actions that wait to be sent, the oldest first: without those that are parked or in
+    /// conflict. O(1), then O(1) each of the outbox.
+    public var pending: some Sequence<OutboxEntry> {
+        store.view(Outbox.self).entries().lazy.filter { $0.status == .pending }
+    }
+
+    /// The actions about an entity that the server has not settled, the oldest first. O(outbox).
+    public func entries(about entityId: String) -> [OutboxEntry] {
+        store.view(Outbox.self).entries().filter { EntityID($0.entityId) == EntityID(entityId) }
+    }
+}

@@ -1,0 +1,71 @@
+// Every state that an action can be in, as an app sees it.
+
+import Daybook
+import Foundation
+import TestSupport
+import Testing
+
+/// Answers each event as its note's text says.
+private struct AnsweringTransport: Transport {
+    var onTheWay: @Sendable () async -> Void = {}
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append(let batch) = request else {
+            return TransportReply(status: 200, body: Array("[]".utf8))
+        }
+        await onTheWay()
+        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]] ?? []
+        let verdicts = events.map { event -> [String: Any?] in
+            let data = event["data"] as? [String: Any]
+            let words = (data?["content"] as? String ?? "applied").split(separator: " ")
+            return [
+                "id": event["id"], "status": String(words[0]),
+                "detail": words.count > 1 ? String(words[1]) : nil,
+            ]
+        }
+        let body = try JSONSerialization.data(
+            withJSONObject: ["verdicts": verdicts.map { $0.compactMapValues(\.self) }])
+        return TransportReply(status: 200, body: Array(body))
+    }
+}
+
+@Suite struct SyncActionTests {
+    @Test(.verifies("OUT-5"))
+    func `an action is pending, on its way, and then what the server made of it`() async throws {
+        let store = try await OfflineStore.inMemory(account: "u")
+        let saved = try await store.cities.save("lisbon", by: "u").id
+        let refused = try await store.notes.add("rejected because", city: "lisbon", by: "u")
+        func action(_ id: UUID, _ report: SyncReport = SyncReport()) async throws -> SyncAction {
+            try #require(try await store.outbox.action(id, during: report))
+        }
+        let waiting = try await action(saved)
+        #expect(waiting.syncStatus == .pending && waiting.actionType == "SAVE_CITY")
+        #expect(waiting.entityId == "lisbon" && waiting.retryCount == 0)
+        #expect(
+            String(decoding: waiting.actionData, as: UTF8.self)
+                == #"{"userId":"u","cityId":"lisbon"}"#)
+        var report = SyncReport()
+        report.underWay = [saved]
+        #expect(try await action(saved, report).syncStatus == .syncing)
+        #expect(store.outbox.pending.map(\.id).first == saved)
+        #expect(store.outbox.entries(about: refused.id).map(\.action) == ["ADD_NOTE"])
+
+        _ = try await Replayer(
+            store.events, transport: AnsweringTransport(), credentials: NoCredentials()
+        ).run(until: .whenNothingMoves)
+        #expect(try await action(saved).syncStatus == .success)
+        let event = try #require(try await store.events.event(at: Position(2)))
+        let failed = try await action(event.id)
+        #expect(failed.syncStatus == .failed && failed.errorMessage == "because")
+        #expect(failed.lastAttemptAt != nil && Array(store.outbox.pending).isEmpty)
+        #expect(SyncAction.Status.allCases.count == 5)
+
+        try await store.outbox.discard(event.id)
+        #expect(try await store.outbox.action(event.id) == nil)
+        #expect(try await store.outbox.action(UUID()) == nil)
+        // What stays on the device is no action.
+        let kept = try await store.append(CityAccessed(cityId: "lisbon"))
+        #expect(try await store.outbox.action(kept.id) == nil)
+        try await store.close()
+    }
+}
