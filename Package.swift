@@ -144,11 +144,16 @@ let package = Package(
             dependencies: ["Daybook", "DaybookTestKit"],
             path: "Tools/soaker/DownloadHistories",
             swiftSettings: strict),
+        .target(
+            name: "YearOfUse",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/YearOfUse",
+            swiftSettings: strict),
         .executableTarget(
             name: "soaker",
             dependencies: [
                 "DaybookTestKit", "DownloadHistories", "StoreHistories", "SyncHistories",
-                "WireHistories",
+                "WireHistories", "YearOfUse",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",

@@ -38,6 +38,8 @@ public struct OfflineStore: Sendable {
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events) }
+    /// Cached content: pages, events, points of interest and their files.
+    public var content: ContentCommands { ContentCommands(events, files) }
     /// Downloads of cities; a `DownloadManager` works them off.
     public var downloads: DownloadCommands { DownloadCommands(events) }
     /// What the server has not settled.

@@ -130,8 +130,10 @@ public final class SyncService: Sendable {
         let conditions = SyncConditions(user: user) { continuation.yield(.conditions($0)) }
         let watch = Task { [store, reachability] in await conditions.watch(store, reachability) }
         defer { watch.cancel() }
+        // Nothing is sent before it is known what may be, whoever asks.
+        let unknown = ReplayState.Conditions(isReachable: false, isAllowed: false)
         let report = try await replayer.run(
-            until: .never, under: ReplayState.Conditions(isAllowed: false), triggers: stream
+            until: .never, under: unknown, triggers: stream
         ) { report in
             self.latest.withLock { $0 = report }
         }

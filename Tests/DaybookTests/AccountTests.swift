@@ -54,9 +54,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         var store = try await OfflineStore.openShared(at: log, views: [Theme.self])
         #expect(store.events.account == nil)
         try await store.append(ThemeChosen(name: "dark"))
-        try await store.events.append([
-            EventDraft(type: "daybook.page.stored", subject: "oslo", data: .json(Array("{}".utf8)))
-        ])
+        try await store.append(PageRemoved(city: "oslo", language: "en", path: "/"))
         let attempts: [@Sendable (OfflineStore) async throws -> Void] = [
             { try await $0.cities.save("lisbon", by: "ada") },
             { try await $0.notes.add("x", city: "lisbon", by: "ada") },

@@ -90,11 +90,8 @@ import Testing
                     let last = await compacting.last
                     if await keeping.last < last {
                         // The folded record took a position.
-                        try await keeping.store.events.append([
-                            EventDraft(
-                                type: "daybook.page.stored", subject: "p",
-                                data: .json(Array("{}".utf8)))
-                        ])
+                        try await keeping.store.append(
+                            PageRemoved(city: "none", language: "none", path: "p"))
                     }
                 case 9:
                     let withoutCheckpoints = choices.bool()

@@ -9,16 +9,17 @@ import Testing
 /// A network that somebody switches.
 private final class Switch: Reachability {
     private let listeners = Mutex<
-        (path: NetworkPath, all: [AsyncStream<NetworkPath>.Continuation])
+        (path: NetworkPath?, all: [AsyncStream<NetworkPath>.Continuation])
     >(
-        (.wifi, []))
+        (nil, []))
 
-    init(_ path: NetworkPath) { listeners.withLock { $0.path = path } }
+    /// - Parameter path: nil while nobody knows.
+    init(_ path: NetworkPath?) { listeners.withLock { $0.path = path } }
 
     var paths: AsyncStream<NetworkPath> {
         AsyncStream { continuation in
             listeners.withLock { state in
-                continuation.yield(state.path)
+                if let path = state.path { continuation.yield(path) }
                 state.all.append(continuation)
             }
         }
@@ -105,7 +106,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         let server = Counting()
-        let network = Switch(.none)
+        let network = Switch(NetworkPath.none)
         let service = SyncService(store, transport: server, reachability: network)
         let run = Task { try await service.run() }
         try await aWhile()
@@ -114,6 +115,26 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await aWhile()
         #expect(server.requests == 0)
         network.turn(.cellular)
+        try await eventually { server.events == 1 }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("TRG-5", "COND-1"))
+    func `who asks before it is known whether there is a network waits until it is`()
+        async throws
+    {
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        let server = Counting()
+        let network = Switch(nil)
+        let service = SyncService(store, transport: server, reachability: network)
+        let run = Task { try await service.run() }
+        service.syncNow()
+        try await aWhile()
+        #expect(server.requests == 0)
+        network.turn(.wifi)
         try await eventually { server.events == 1 }
         run.cancel()
         _ = await run.result

@@ -98,17 +98,17 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
     }
 
     @Test(.verifies("EVT-7"))
-    func `a stored page is recorded whatever it holds, read by no view, and not shipped`()
+    func `what the device keeps is recorded in the lane of its subject, and not shipped`()
         async throws
     {
         let store = try await openStore()
         let page = EventDraft(
-            type: "daybook.page.stored", subject: "oslo",
-            data: .json(Array(#"{"city":7,"kind":null,"path":[]}"#.utf8)))
-        try await store.events.append([page, EventDraft(type: "daybook.page.stored")])
+            type: "daybook.page.removed", lane: "elsewhere",
+            data: .json(Array(#"{"city":"oslo","language":"en","path":"/a/","by":7}"#.utf8)))
+        try await store.events.append([page])
         let event = try #require(try await store.events.event(at: Position(1)))
         #expect(event.content.json == page.json)
-        #expect(event.lane == "oslo")
+        #expect(event.subject == "/a/" && event.lane == "/a/")
         #expect(event.action == nil)
         #expect(store.view(Outbox.self).count == 0)
         #expect(store.view(CitiesView.self).rows().isEmpty)

@@ -140,7 +140,7 @@ private struct Bench<View: CompactableView> {
             for rule in [
                 CitySaved.type, CityUnsaved.type, NoteAdded.type, NoteUpdated.type,
                 NoteDeleted.type, PreferencesUpdated.type, CourseActivated.type,
-                LessonCompleted.type, ReviewCompleted.type, "daybook.page.stored", "com.example.x",
+                LessonCompleted.type, ReviewCompleted.type, "daybook.page.pinned", "com.example.x",
             ] {
                 let event = history.addOwn(
                     EventDraft(type: rule, data: .json(Array(#"{"userId":7}"#.utf8))))

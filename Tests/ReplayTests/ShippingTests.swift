@@ -415,7 +415,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.append(CitySaved(userId: "u", cityId: "d"))
         let outbox = store.view(Outbox.self)
         #expect(outbox.ranges(of: [Position(1), Position(3)]) == [1...1, 3...3])
-        try await store.append([EventDraft(type: "daybook.page.stored", subject: "s")])
+        try await store.append(PageRemoved(city: "c", language: "en", path: "/"))
         try await store.append(CitySaved(userId: "u", cityId: "e"))
         let more = store.view(Outbox.self)
         #expect(more.ranges(of: [Position(3), Position(5)]) == [3...5])

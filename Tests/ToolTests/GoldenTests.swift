@@ -108,6 +108,34 @@ import Testing
         try check("view-\(view)-at-20", ToolRun.logtool("views", folder.log, view, "--at", "20"))
     }
 
+    @Test(.verifies("TOOL-30", "TOOL-31", "VIEW-16", "VIEW-17"))
+    func `content is listed without its HTML, and written as a folder`() throws {
+        let folder = try TemporaryFolder()
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sampleContent).status == 0)
+        for view in ["pages", "content"] {
+            try check("view-\(view)", ToolRun.logtool("views", folder.log, view))
+            try check(
+                "view-\(view)-table",
+                ToolRun.logtool("views", folder.log, view, "--output", "table"))
+            try check(
+                "view-\(view)-at-4", ToolRun.logtool("views", folder.log, view, "--at", "4"))
+        }
+        let out = folder.path + "/out"
+        let options = ["--layout", "content-cache"]
+        try check(
+            "export-content-cache", ToolRun.logtool("export", [folder.log, out] + options))
+        let names = try FileManager.default.subpathsOfDirectory(atPath: out).sorted()
+        let texts = names.compactMap { name in
+            FileManager.default.contents(atPath: "\(out)/\(name)").map {
+                "\(name):\n\(String(decoding: $0, as: UTF8.self))"
+            }
+        }
+        try check("content-cache", text: texts.joined(separator: "\n"))
+        try check(
+            "import-content-cache",
+            ToolRun.logtool("import", [folder.path + "/other", out] + options))
+    }
+
     @Test(.verifies("CMP-28", "OUT-7", "TOOL-1", "TOOL-20", "TOOL-21"))
     func `compact says what went and what was kept, and the views stay as they were`() throws {
         let folder = try importedSample()

@@ -63,6 +63,9 @@ enum Tool {
     /// The sample journey.
     static let sample = root.appending(path: "Tools/sample/journey.ndjson").path
 
+    /// The sample of cached content.
+    static let sampleContent = root.appending(path: "Tools/sample/content.ndjson").path
+
     /// A built tool, which the build puts beside the tests.
     static func binary(_ name: String) -> URL {
         let beside = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()

@@ -92,9 +92,7 @@ extension Choices {
         case 17:
             draft = EventDraft(
                 type: "com.example.\(entityID())", subject: "s", data: .json(Array("{}".utf8)))
-        case 18:
-            draft = EventDraft(
-                type: "daybook.page.stored", subject: "p", data: .json(Array("{}".utf8)))
+        case 18: draft = try EventDraft(contentPayload())
         case 19: draft = brokenDraft()
         default: draft = try EventDraft(shippedPayload())
         }

@@ -5,7 +5,8 @@ import LogFormat
 /// The members of a JSON object.
 package struct JSONFields {
     private let text: [UInt8]
-    private let place: String
+    /// What errors call the object.
+    package let place: String
     private var members: [(name: Range<Int>, value: Range<Int>)] = []
 
     /// Reads an object.
@@ -166,6 +167,37 @@ package struct JSONFields {
     /// A member that must be a string if it is there.
     package func optionalString(_ name: StaticString) throws(EventError) -> String? {
         range(name) == nil ? nil : try string(name)
+    }
+
+    /// All members, each of which must be an identifier, as must be their names.
+    package func allIdentifiers() throws(EventError) -> [(name: String, value: String)] {
+        var all: [(name: String, value: String)] = []
+        for member in members {
+            let name = JSONText.string(text.span.bytes, member.name)
+            let inner = JSONText.string(
+                text.span.bytes,
+                member.value.lowerBound
+                    + 1..<max(member.value.lowerBound + 1, member.value.upperBound - 1))
+            guard text[member.value.lowerBound] == UInt8(ascii: "\""), !name.isEmpty,
+                !inner.isEmpty, !name.utf8.contains(0), !inner.utf8.contains(0)
+            else { throw EventError(.invalidData, "\(place).\(name) is no identifier") }
+            all.append((name, inner))
+        }
+        return all
+    }
+
+    /// All members, each of which must be an object and have an identifier as its name.
+    package func allObjects() throws(EventError) -> [(name: String, value: JSONFields)] {
+        var all: [(name: String, value: JSONFields)] = []
+        for member in members {
+            let name = JSONText.string(text.span.bytes, member.name)
+            guard !name.isEmpty, !name.utf8.contains(0) else {
+                throw EventError(.invalidData, "\(place) has a member with no name")
+            }
+            let value = try JSONFields(Array(text[member.value]), place: "\(place).\(name)")
+            all.append((name, value))
+        }
+        return all
     }
 
     private func elements(_ name: StaticString) throws(EventError) -> [Range<Int>]? {

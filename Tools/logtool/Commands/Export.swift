@@ -8,7 +8,7 @@ import LogStorage
 
 struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes the events to a file, one JSON object a line.",
+        abstract: "Writes the events to a file, one JSON object a line, or content to a folder.",
         discussion: """
             Every line is written as it is stored, byte for byte and in order; only the member \
             position, which says where a line from elsewhere stands in this log, is left out. \
@@ -17,12 +17,18 @@ struct Export: AsyncParsableCommand {
             The file appears under its name when it is whole, and only its owner may read it. Of a \
             damaged log everything before the damage is written, and the exit code is 65.
 
+            With --layout content-cache the cached content is written instead, into a new folder: \
+            cities-meta.json, cities.json, content and resource-cache, as Spec/content.md says. \
+            logtool import reads such a folder.
+
             Example: logtool export ./log notes.ndjson --type daybook.note.added
             """)
 
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
-    @Argument(help: "The file to write, or - for standard output.", completion: .file())
+    @Argument(
+        help: "The file to write, or - for standard output; with --layout, the folder.",
+        completion: .file())
     var destination: String
     @Option(help: "From this position on.")
     var from: UInt64?
@@ -30,7 +36,9 @@ struct Export: AsyncParsableCommand {
     var to: UInt64?
     @Option(help: "Events of this type only.")
     var type: String?
-    @Flag(help: "Replace the file if it exists.")
+    @Option(help: "content-cache: write the cached content as a folder.")
+    var layout: FolderLayout?
+    @Flag(help: "Replace the file or the folder if it exists.")
     var force = false
     @OptionGroup var output: OutputOptions
 
@@ -38,6 +46,14 @@ struct Export: AsyncParsableCommand {
 
     func validate() throws {
         guard !destination.isEmpty else { throw ValidationError("A file has a name.") }
+        if layout != nil {
+            guard !isToStdout else { throw ValidationError("With --layout name a folder.") }
+            guard from == nil, to == nil, type == nil else {
+                throw ValidationError(
+                    "--layout writes the content as it is now; it goes without --from, --to and "
+                        + "--type.")
+            }
+        }
         if isToStdout, force || output.output.map({ $0 != .ndjson }) ?? false {
             throw ValidationError(
                 "With - the lines go to standard output, as ndjson and nothing else.")
@@ -50,13 +66,16 @@ struct Export: AsyncParsableCommand {
             do {
                 try await Interruption.result(of: export).get()
             } catch is CancellationError {
-                Message.error("interrupted; no file was written")
+                Message.error("interrupted; nothing was written")
                 throw Exit.interrupted
             }
         }
     }
 
     private func work() throws {
+        if let layout {
+            return try layout.export(directory, to: destination, force: force, output.format)
+        }
         let file = isToStdout ? nil : try ExportFile(destination, force: force, log: directory)
         var summary = Summary()
         var damage: LogError?

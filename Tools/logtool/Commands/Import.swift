@@ -8,11 +8,14 @@ import LogStorage
 
 struct Import: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Appends CloudEvents lines as local mutations.",
+        abstract: "Appends CloudEvents lines as local mutations, or content from a folder.",
         discussion: """
             Creates the log if there is none. Known events are skipped and counted, so an import \
             that stopped can simply be run again. A line that is not a valid event stops it with \
             the line's number; what came before is in.
+
+            With --layout content-cache a folder is read instead, as logtool export writes it. What \
+            the log does not say already is recorded; a language is then what the folder says of it.
 
             Example: logtool import ./log journey.ndjson
             """)
@@ -20,20 +23,36 @@ struct Import: AsyncParsableCommand {
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Argument(
-        help: "A file with one event a line, or - for standard input.", completion: .file())
+        help: """
+            A file with one event a line, or - for standard input; with --layout, the folder.
+            """, completion: .file())
     var file: String
-    @Option(help: "Events a commit at most; 1 makes every event its own durable commit.")
-    var batch = 1_000
+    @Option(
+        help: """
+            Events a commit at most; 1 makes every event its own durable commit. (default: 1000)
+            """)
+    var batch: Int?
     @Flag(help: "Print 'id position' for each event as soon as it is on the disk.")
     var ack = false
+    @Option(help: "content-cache: read a folder with content.")
+    var layout: FolderLayout?
     @Option(help: "Whose log it is; only for a new log, or to be checked.")
     var account: String?
     @OptionGroup var output: OutputOptions
 
     private static let inferredBytes = 120
+    private static let batchDefault = 1_000
 
     func validate() throws {
-        guard batch >= 1 else { throw ValidationError("--batch takes a number from 1 on.") }
+        guard batch.map({ $0 >= 1 }) ?? true else {
+            throw ValidationError("--batch takes a number from 1 on.")
+        }
+        if layout != nil {
+            guard file != "-" else { throw ValidationError("With --layout name a folder.") }
+            guard batch == nil, !ack else {
+                throw ValidationError("--layout goes without --batch and --ack.")
+            }
+        }
         guard account != "" else { throw ValidationError("--account takes a name.") }
     }
 
@@ -42,6 +61,9 @@ struct Import: AsyncParsableCommand {
     }
 
     private func work() async throws {
+        if let layout {
+            return try await layout.import(directory, from: file, account: account, output.format)
+        }
         var source = try LineSource(file)
         let store = try await ToolStore.open(directory, account: account, create: true)
         if let tail = store.recovery.tornTail {
@@ -110,7 +132,7 @@ struct Import: AsyncParsableCommand {
             drafts.append(draft)
             numbers.append(source.number)
             bytes += size
-            if drafts.count == batch {
+            if drafts.count == batch ?? Self.batchDefault {
                 try await append(drafts, numbers, store, &result)
                 drafts = []
                 numbers = []

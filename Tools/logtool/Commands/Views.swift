@@ -10,7 +10,7 @@ struct Views: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Rebuilds a view and prints it, one object a row.",
         discussion: """
-            Views: cities, notes, preferences, progress, outbox. Without a name it prints all of \
+            Views: cities, notes, preferences, progress, pages, content, outbox. Without a name it prints all of \
             them, each row with the view's name.
 
             Example: logtool views ./log notes --at 1000
@@ -19,7 +19,8 @@ struct Views: AsyncParsableCommand {
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Argument(
-        help: "cities, notes, preferences, progress or outbox.", completion: .list(Self.names))
+        help: "cities, notes, preferences, progress, pages, content or outbox.",
+        completion: .list(Self.names))
     var name: String?
     @Option(help: "The state at this position instead of the newest.")
     var at: UInt64?

@@ -31,6 +31,9 @@ enum Exit {
         } catch let error as FileError {
             Message.error(error.description)
             throw error.code == .notFound ? noLog : io
+        } catch let error as FileStoreError {
+            Message.error(error.description)
+            throw error.code == .noSpace || error.code == .io ? io : badData
         } catch let error as EventError {
             Message.error(error.description)
             throw badData

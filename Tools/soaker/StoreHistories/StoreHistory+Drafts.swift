@@ -83,7 +83,7 @@ extension StoreHistory {
     /// An event of a type that nobody knows, or that has a rule without demands.
     private mutating func other(_ choices: inout Choices) -> ModelDraft {
         let type = choices.element(of: [
-            "com.example.other", "daybook.page.stored", "daybook.note.pinned", "\u{1F9ED}",
+            "com.example.other", "daybook.page.pinned", "daybook.note.pinned", "\u{1F9ED}",
             "x\u{0}",
             "com.example.cafe\u{301}", "daybook.note.added.v2",
         ])

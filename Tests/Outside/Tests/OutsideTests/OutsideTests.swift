@@ -40,6 +40,24 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         try await again.close()
     }
 
+    @Test func `a city is cached, read, listed, tidied up and removed`() async throws {
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.log, account: "user-456")
+        let description = CityData(
+            id: "lisbon", name: "Lisbon", country: "Portugal", description: "By the sea",
+            costOfLiving: 1_800, internetSpeed: 120, safetyRating: 8, climate: "mild")
+        let image = CityImage(
+            id: "hero", url: "https://x.example/hero.jpg", kind: .hero, width: 4, height: 3,
+            content: [1, 2, 3])
+        let size = try await Cities.cache(store, description.json, [image])
+        try await Cities.read(store)
+        let (used, old) = await Cities.list(store)
+        #expect(used == size && size == description.json.count + 3 && old.isEmpty)
+        let report = try await Cities.tidy(store)
+        #expect(report == CityCleanUp() && store.cities.storageUsed.current == 0)
+        try await store.close()
+    }
+
     @Test func `a first log is kept, shipped later, shared, and left`() async throws {
         let folder = try Folder()
         try await FirstLog.keep(at: folder.log)

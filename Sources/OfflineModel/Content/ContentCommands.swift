@@ -1,0 +1,244 @@
+// What an app does with cached content: store what a server gave, use a city, read a page. Beside it:
+// ContentQueries, ContentUpdate. Spec/content.md.
+
+import EventSourcing
+import Foundation
+import LogStorage
+
+/// Commands and questions on the content cache: pages, events, points of interest and their files.
+///
+/// Nothing here is shipped. Content that is the same for all accounts belongs in a store that they
+/// share (`OfflineStore.openShared`).
+public struct ContentCommands: Sendable {
+    let store: EventStore
+    let files: FileStore
+
+    /// Cities whose content is kept at most.
+    public static let keptCitiesMax = 3
+    /// A use that follows another of the same city within this time is not recorded, in
+    /// milliseconds.
+    static let useIntervalMilliseconds: Int64 = 5 * 60 * 1_000
+
+    package init(_ store: EventStore, _ files: FileStore) {
+        self.store = store
+        self.files = files
+    }
+
+    // MARK: Lists
+
+    /// Stores the list of cities; an unchanged one is not recorded again. Durable on return.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for an empty name or code, or a code that stands there
+    ///   twice; `tooLarge` for a list of more than 1 MiB; `LogError` as `EventStore.append`.
+    /// - Complexity: O(cities).
+    public func list(_ cities: [ListedCity]) async throws {
+        let listed = CitiesListed(cities: cities)
+        let json = listed.json()
+        try await store.write { transaction in
+            let known = transaction.view(ContentView.self).cityList
+            guard known.map({ CitiesListed(cities: $0).json() }) != json else { return }
+            try transaction.append(listed)
+        }
+    }
+
+    /// Stores the languages of a city; unchanged ones are not recorded again. Durable on return.
+    ///
+    /// - Throws: as `list(_:)`.
+    /// - Complexity: O(languages).
+    public func list(_ languages: [ListedLanguage], of city: String) async throws {
+        let listed = LanguagesListed(city: city, languages: languages)
+        let json = listed.json()
+        try await store.write { transaction in
+            let known = transaction.view(ContentView.self).languages(of: city)
+            guard known.map({ LanguagesListed(city: city, languages: $0).json() }) != json
+            else { return }
+            try transaction.append(listed)
+        }
+    }
+
+    // MARK: Content
+
+    /// Stores the content of a language: what it has not is removed, what has not changed is not
+    /// recorded again.
+    ///
+    /// Durable on return. A language of more than about 1 MiB is recorded in several commits, the
+    /// time of the update last: a crash in between leaves some pages new and some old, and the time
+    /// of the update before. Storing the same again records what is missing.
+    ///
+    /// Storing neither counts as a use nor makes room. So a city can be looked at in passing
+    /// (peeking): store and read it, and do not call `use(_:)`. It is the first to go at the next
+    /// use of another.
+    ///
+    /// - Parameters:
+    ///   - pages: all pages of the language, each path once.
+    ///   - resources: all files of these pages; nil leaves those that are there alone.
+    ///   - lastUpdate: the time of the update, by which the app knows when the next is due.
+    /// - Returns: what has changed.
+    /// - Throws: `EventError` before anything is recorded: `invalidData` for data that break the
+    ///   rules of their type (`Spec/events.md`, EVT-7), what is no URL included; `tooLarge` for a
+    ///   page of more than 1 MiB; `refused` for a path that stands there twice, or a resource that
+    ///   is said to be stored and is not. `FileStoreError` for a file. `LogError` as
+    ///   `EventStore.append`.
+    /// - Complexity: O(bytes given + pages and files stored of the language).
+    @discardableResult
+    public func store(
+        city: String, language: String, pages: [ContentPage], resources: [ContentResource]? = nil,
+        lastUpdate: ZonedTime
+    ) async throws -> ContentChanges {
+        try await replace(
+            city: city, language: language, pages: pages, resources: resources,
+            lastUpdate: lastUpdate)
+    }
+
+    /// As `store(city:language:pages:resources:lastUpdate:)`.
+    ///
+    /// - Parameters:
+    ///   - pages: nil leaves those that are there alone.
+    ///   - lastUpdate: nil leaves the one that is there.
+    package func replace(
+        city: String, language: String, pages: [ContentPage]?, resources: [ContentResource]?,
+        lastUpdate: ZonedTime?
+    ) async throws -> ContentChanges {
+        var update = ContentUpdate(city: city, language: language)
+        let (known, content) = (store.view(PagesView.self), store.view(ContentView.self))
+        if let pages { try update.add(pages, known) }
+        if let resources { try update.check(resources, content) }
+        if let lastUpdate {
+            let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
+            // Its rule, before anything is recorded.
+            _ = try ContentUpdated(json: updated.json())
+        }
+        var held: [FileID] = []
+        do {
+            for resource in resources ?? [] {
+                let file = try await update.add(
+                    resource, files, content, store.environment.fileSystem)
+                if let file { held.append(file) }
+            }
+            if resources != nil { try update.removeOtherResources(content) }
+            if let lastUpdate { try update.end(lastUpdate) }
+            let changes = try await update.record(in: store)
+            await files.release(held)
+            return changes
+        } catch {
+            await files.release(held)
+            // What was stored in vain goes with the next collection, if not with this one.
+            _ = try? await files.collect()
+            throw error
+        }
+    }
+
+    /// Removes everything that is cached of a city: pages, files, languages and times. Durable on
+    /// return; files that nothing else names are deleted then.
+    ///
+    /// - Throws: `EventError` (`refused`) for a city of which nothing is cached; `LogError` as
+    ///   `EventStore.append`; `FileStoreError` for a file that could not be deleted, with the
+    ///   removal on record: `FileStore.collect()` tries again.
+    /// - Complexity: O(what is cached of the city + files).
+    public func remove(_ city: String) async throws {
+        try await store.write { transaction in
+            guard
+                Self.cached(transaction.view(PagesView.self), transaction.view(ContentView.self))
+                    .contains(where: { EntityID($0) == EntityID(city) })
+            else { throw EventError(.refused, "nothing is cached of the city \(city)") }
+            try transaction.append(ContentRemoved(city: city))
+        }
+        try await files.collect()
+    }
+
+    // MARK: Use
+
+    /// Says that somebody looks at a city, and makes room: of the cities that are cached, at most
+    /// three are kept. First go those that were only peeked at, then those that were used longest
+    /// ago.
+    ///
+    /// Costs next to nothing where nothing goes: a use within 5 minutes of the last one of the same
+    /// city is not recorded, and others are `.relaxed`, so a kill may lose them. What goes is
+    /// durable on return, and its files are deleted.
+    ///
+    /// - Returns: the cities whose content went.
+    /// - Throws: `EventError` (`refused`) for an empty code; `LogError` as `EventStore.append`;
+    ///   `FileStoreError` as `remove(_:)`.
+    /// - Complexity: O(cities that are cached); where one goes, as `remove(_:)`.
+    @discardableResult
+    public func use(_ city: String) async throws -> [String] {
+        try ContentUsed.require(city, "city code")
+        let now = Timestamp(milliseconds: await store.now)
+        let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
+        let used = ContentUsed(city: city, lastUsage: ZonedTime(now))
+        guard !Self.surplus(for: city, pages, content).isEmpty else {
+            if Self.isDue(used, content) {
+                try await store.append(used, durability: .relaxed)
+            }
+            return []
+        }
+        let gone = try await store.write { transaction in
+            let content = transaction.view(ContentView.self)
+            let gone = Self.surplus(for: city, transaction.view(PagesView.self), content)
+            if Self.isDue(used, content) { try transaction.append(used) }
+            for city in gone { try transaction.append(ContentRemoved(city: city)) }
+            return gone
+        }
+        try await files.collect()
+        return gone
+    }
+
+    /// Whether a use is worth recording. One that lies before the last on record is not: a clock
+    /// that ran ahead must not make the log grow.
+    private static func isDue(_ used: ContentUsed, _ content: ContentView) -> Bool {
+        guard let last = content.lastUsage(of: used.city)?.moment else { return true }
+        return used.lastUsage.moment.milliseconds - last.milliseconds >= useIntervalMilliseconds
+    }
+
+    /// The cities of which anything is cached.
+    private static func cached(_ pages: PagesView, _ content: ContentView) -> [String] {
+        Set((pages.cityCodes + content.cityCodes).map(EntityID.init)).sorted().map(\.string)
+    }
+
+    /// What must go so that a city can be used.
+    private static func surplus(
+        for city: String, _ pages: PagesView, _ content: ContentView
+    ) -> [String] {
+        let others = cached(pages, content).filter { EntityID($0) != EntityID(city) }
+        let count = others.count + 1 - keptCitiesMax
+        guard count > 0 else { return [] }
+        func lastUse(_ city: String) -> Timestamp {
+            content.lastUsage(of: city)?.moment ?? Timestamp(milliseconds: .min)
+        }
+        return Array(
+            others.sorted { (lastUse($0), EntityID($0)) < (lastUse($1), EntityID($1)) }
+                .prefix(count))
+    }
+
+    // MARK: Reading
+
+    /// A page with its content, from the log; nil if it is not stored.
+    ///
+    /// - Throws: `LogError`, `corrupt` where the log has lost the event that holds it.
+    /// - Complexity: one frame to read.
+    public func page(
+        _ path: String, city: String, language: String
+    ) async throws -> ContentPage? {
+        while true {
+            guard
+                let page = store.view(PagesView.self).page(path, city: city, language: language)
+            else { return nil }
+            if let found = try await read(page.event) { return found }
+            // Not on the disk yet, or replaced and taken out meanwhile.
+            try await store.flush()
+            if let found = try await read(page.event) { return found }
+            let now = store.view(PagesView.self).page(path, city: city, language: language)
+            guard now != page else {
+                throw LogError(
+                    .corrupt, path: store.directory,
+                    "the event \(page.event.text), which holds the page \(path), is not there")
+            }
+        }
+    }
+
+    private func read(_ id: UUID) async throws -> ContentPage? {
+        guard let event = try await store.event(id: id) else { return nil }
+        let json = store.catalogue.newestForm(of: event).content.json ?? []
+        return try PageStored(json: json).page
+    }
+}

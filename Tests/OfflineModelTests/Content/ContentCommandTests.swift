@@ -1,0 +1,457 @@
+// What an app does with cached content: store, use, peek, read, remove. Spec/content.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+private final class Clock: Sendable {
+    private let value = Mutex<Int64>(1_800_000_000_000)
+    var milliseconds: Int64 { value.withLock { $0 } }
+    func advance(minutes: Int) { value.withLock { $0 += Int64(minutes) * 60_000 } }
+}
+
+private func openStore(
+    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: Clock = Clock()
+) async throws -> OfflineStore {
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"),
+        environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
+}
+
+private func time(_ text: String) throws -> ZonedTime { try #require(ZonedTime(text)) }
+
+private func page(_ path: String, _ content: String = "<p>text</p>") throws -> ContentPage {
+    ContentPage(
+        path: path, title: "Title", content: content,
+        lastUpdate: try time("2023-11-20T14:06:57.863+01:00"))
+}
+
+private let update = "2019-08-12T00:03:19.457Z"
+
+extension OfflineStore {
+    @discardableResult
+    fileprivate func put(
+        _ city: String, _ pages: [ContentPage], _ resources: [ContentResource]? = nil,
+        at text: String = update
+    ) async throws -> ContentChanges {
+        try await content.store(
+            city: city, language: "en", pages: pages, resources: resources,
+            lastUpdate: try time(text))
+    }
+
+    /// The cities of which pages are stored.
+    fileprivate var cached: [String] { view(PagesView.self).cityCodes }
+
+    fileprivate func types() async throws -> [String] {
+        var types: [String] = []
+        for position in 1...max(1, await events.lastDurable.rawValue) {
+            if let event = try await events.event(at: Position(position)) {
+                types.append(String(event.type.dropFirst("daybook.".count)))
+            }
+        }
+        return types
+    }
+}
+
+@Suite struct ContentCommandTests {
+    // MARK: Storing
+
+    @Test(.verifies("CONT-10"))
+    func `only what has changed is recorded, what is gone is removed, and the time comes last`()
+        async throws
+    {
+        let store = try await openStore()
+        var changes = try await store.put("augsburg", [page("/a/"), page("/b/"), page("/c/")])
+        #expect(changes.pagesStored == 3 && changes.isUpdated && changes.events == 4)
+        #expect(try await store.put("augsburg", [page("/c/"), page("/a/"), page("/b/")]).isEmpty)
+        #expect(await store.events.lastDurable == Position(4))
+        changes = try await store.put(
+            "augsburg", [page("/a/"), page("/b/", "new")], at: "2020-01-01T00:00:00Z")
+        #expect(
+            try await store.types()
+                == [
+                    "page.stored", "page.stored", "page.stored", "content.updated", "page.stored",
+                    "page.removed", "content.updated",
+                ])
+        #expect(changes.pagesStored == 1 && changes.pagesRemoved == 1)
+        let content = store.content
+        #expect(
+            content.lastUpdate(of: "augsburg", language: "en").current
+                == (try time("2020-01-01T00:00:00Z")))
+        #expect(
+            content.pages(.category, city: "augsburg", language: "en").current.map(\.path)
+                == ["/a/", "/b/"])
+        #expect(
+            try await content.page("/b/", city: "augsburg", language: "en")?.content == "new")
+        #expect(try await content.page("/c/", city: "augsburg", language: "en") == nil)
+        // Another language is another matter.
+        try await content.store(
+            city: "augsburg", language: "de", pages: [], lastUpdate: try time(update))
+        #expect(store.view(PagesView.self).languages(of: "augsburg") == ["en"])
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-12")) func `lists that are as they were are not recorded again`()
+        async throws
+    {
+        let store = try await openStore()
+        let cities = [ListedCity(name: "Augsburg", code: "augsburg", sortingName: "Augsburg")]
+        let languages = [ListedLanguage(code: "de", name: "Deutsch"), ListedLanguage(code: "en")]
+        for _ in 0..<3 {
+            try await store.content.list(cities)
+            try await store.content.list(languages, of: "augsburg")
+        }
+        #expect(await store.events.lastDurable == Position(2))
+        try await store.content.list(languages.reversed(), of: "augsburg")
+        #expect(await store.events.lastDurable == Position(3))
+        #expect(store.content.cities.current == cities)
+        #expect(store.content.liveCities.current == cities)
+        #expect(store.content.languages(of: "augsburg").current == languages.reversed())
+        for bad in [[languages[0], languages[0]], [ListedLanguage(code: "")]] {
+            await #expect(throws: EventError.self) {
+                try await store.content.list(bad, of: "augsburg")
+            }
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-11"))
+    func `what cannot be recorded is refused before anything is`() async throws {
+        let store = try await openStore()
+        var place = try page("/x/")
+        place.location = .init(latitude: .infinity)
+        let good = try page("/a/")
+        let resource = ContentResource(
+            path: "/a/", url: "https://x.example/1.png", lastUpdate: try time(update),
+            content: .bytes([1]))
+        var noURL = resource
+        noURL.url = "1.png"
+        var notStored = resource
+        notStored.content = .stored
+        let attempts: [(EventError.Code, [ContentPage], [ContentResource])] = [
+            (.refused, [good, good], []), (.invalidData, [good, try page("")], []),
+            (.invalidData, [good, place], []),
+            (
+                .tooLarge, [good, try page("/b/", String(repeating: "x", count: 1_048_576))],
+                []
+            ),
+            (.invalidData, [good], [resource, noURL]),
+            (.refused, [good], [resource, resource]), (.refused, [good], [notStored]),
+        ]
+        for (code, pages, resources) in attempts {
+            await #expect {
+                try await store.put("augsburg", pages, resources)
+            } throws: {
+                ($0 as? EventError)?.code == code
+            }
+        }
+        await #expect(throws: EventError.self) { try await store.put("", [good]) }
+        #expect(await store.events.lastDurable == .zero)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-11"))
+    func `a crash in the middle leaves the time before, and storing again records the rest`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        try await store.put("augsburg", [page("/0/")])
+        // Random, so that it fills the disk.
+        var random = SeededRandom(seed: 7)
+        let pages = try (0..<12).map { number in
+            let bytes = (0..<400_000).map { _ in
+                "0123456789abcdefghijklmnopqrstuv".utf8.randomElement(using: &random) ?? 0
+            }
+            return try page("/\(number)/", String(decoding: bytes, as: UTF8.self))
+        }
+        // Some commits fit and some do not.
+        files.setQuota(files.usedBytes + 2_500_000)
+        let given = store
+        await #expect(throws: LogError.self) {
+            try await given.put("augsburg", pages, at: "2020-01-01T00:00:00Z")
+        }
+        try? await store.close()
+        files.setQuota(nil)
+        store = try await openStore(files)
+        #expect(
+            store.content.lastUpdate(of: "augsburg", language: "en").current == (try time(update)))
+        let there = store.content.pages(.category, city: "augsburg", language: "en").current.count
+        #expect((2..<12).contains(there))
+        let rest = try await store.put("augsburg", pages, at: "2020-01-01T00:00:00Z")
+        #expect(rest.pagesStored == 12 - there && rest.pagesRemoved == 0 && rest.isUpdated)
+        for page in pages {
+            #expect(
+                try await store.content.page(page.path, city: "augsburg", language: "en") == page)
+        }
+        try await store.close()
+    }
+
+    // MARK: Reading
+
+    @Test(.verifies("CONT-5"))
+    func `a page is read as it was stored, also before it is on the disk and after compaction`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        var full = try page("/full/")
+        full.kind = .event
+        full.thumbnail = ""
+        full.availableLanguages = [.init(language: "de", path: "/voll/")]
+        full.parentPath = "/"
+        full.children = ["/full/1/"]
+        full.order = -2
+        full.hash = "93b8"
+        full.excerpt = "e"
+        full.date = .init(start: try time(update), end: try time(update), isAllDay: true)
+        full.location = .init(address: "a", town: "t", postcode: "p", latitude: 48.4, longitude: 0)
+        let waiting = try EventDraft(
+            PageStored(city: "augsburg", language: "en", page: try page("/full/")))
+        try await store.events.append([waiting], durability: .relaxed)
+        #expect(
+            try await store.content.page("/full/", city: "augsburg", language: "en")
+                == page("/full/"))
+        try await store.put("augsburg", [full])
+        try store.events.log.roll()
+        #expect(try await store.compact().removed == 1)
+        #expect(try await store.content.page("/full/", city: "augsburg", language: "en") == full)
+        try await store.close()
+        store = try await openStore(files)
+        #expect(try await store.content.page("/full/", city: "augsburg", language: "en") == full)
+        #expect(
+            store.content.storedPage("/full/", city: "augsburg", language: "en").current?.start
+                == (try time(update)).moment)
+        #expect(try await store.content.page("/full", city: "augsburg", language: "en") == nil)
+        #expect(try await store.content.page("/full/", city: "augsburg", language: "de") == nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-8"))
+    func `questions are answered from memory; only a page's content is read from the disk`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        let pages = try (0..<300).map { try page("/\($0)/", String(repeating: "x", count: 500)) }
+        try await store.put("augsburg", pages)
+        try await store.close()
+        store = try await openStore(files)
+        let reads = Mutex(0)
+        files.failing { operation, _ in
+            if operation == "read" { reads.withLock { $0 += 1 } }
+            return nil
+        }
+        let content = store.content
+        #expect(
+            content.pages(.category, city: "augsburg", language: "en").current.count == 300)
+        #expect(content.children(of: "/", city: "augsburg", language: "en").current.isEmpty)
+        #expect(content.storedPage("/7/", city: "augsburg", language: "en").current != nil)
+        #expect(content.resources(of: "/7/", city: "augsburg", language: "en").current.isEmpty)
+        #expect(content.lastUsage(of: "augsburg").current == nil)
+        #expect(reads.withLock { $0 } == 0)
+        #expect(try await content.page("/7/", city: "augsburg", language: "en") == pages[7])
+        #expect(reads.withLock { $0 } > 0)
+        files.failing(nil)
+        try await store.close()
+    }
+
+    // MARK: Using and peeking
+
+    @Test(.verifies("CONT-13"))
+    func `a city that is used all day hardly makes the log grow`() async throws {
+        let clock = Clock()
+        let store = try await openStore(InMemoryFileSystem(), clock)
+        for _ in 0..<60 {
+            for _ in 0..<20 { try await store.content.use("augsburg") }
+            clock.advance(minutes: 1)
+        }
+        try await store.events.flush()
+        #expect(await store.events.lastDurable == Position(12))
+        #expect(
+            store.content.lastUsage(of: "augsburg").current?.moment
+                == Timestamp(milliseconds: 1_800_000_000_000 + 55 * 60_000))
+        // A clock that goes back records nothing until it has caught up.
+        clock.advance(minutes: -1_000)
+        for _ in 0..<5 { try await store.content.use("augsburg") }
+        try await store.events.flush()
+        #expect(await store.events.lastDurable == Position(12))
+        await #expect(throws: EventError.self) { try await store.content.use("") }
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-14"))
+    func `three cities are kept; the one used longest ago goes, with its files`() async throws {
+        let clock = Clock()
+        let store = try await openStore(InMemoryFileSystem(), clock)
+        for city in ["a", "b", "c"] {
+            #expect(try await store.content.use(city) == [])
+            let resource = ContentResource(
+                path: "/\(city)/", url: "https://x.example/\(city).png",
+                lastUpdate: try time(update), content: .bytes(Array(city.utf8)))
+            try await store.put(city, [page("/\(city)/")], [resource])
+            clock.advance(minutes: 10)
+        }
+        #expect(try await store.content.use("a") == [])
+        clock.advance(minutes: 10)
+        let files = store.files
+        #expect(try await files.read(FileID(of: Array("b".utf8))) == Array("b".utf8))
+        #expect(try await store.content.use("d") == ["b"])
+        #expect(store.cached == ["a", "c"])
+        await #expect(throws: FileStoreError.self) {
+            try await files.read(FileID(of: Array("b".utf8)))
+        }
+        #expect(store.content.lastUsage(of: "b").current == nil)
+        #expect(try await files.read(FileID(of: Array("a".utf8))) == Array("a".utf8))
+        // It is on record, not only in memory.
+        #expect(try await store.types().last == "content.removed")
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-15"))
+    func `peeking removes nothing and counts for nothing, and what was peeked at goes first`()
+        async throws
+    {
+        let clock = Clock()
+        let store = try await openStore(InMemoryFileSystem(), clock)
+        for city in ["a", "b", "c"] {
+            try await store.put(city, [page("/\(city)/")])
+            try await store.content.use(city)
+            clock.advance(minutes: 10)
+        }
+        for city in ["peeked-2", "peeked-1"] { try await store.put(city, [page("/p/")]) }
+        #expect(store.cached == ["a", "b", "c", "peeked-1", "peeked-2"])
+        #expect(try await store.content.page("/p/", city: "peeked-1", language: "en") != nil)
+        #expect(try await store.content.use("b") == ["peeked-1", "peeked-2"])
+        #expect(store.cached == ["a", "b", "c"])
+        // Peeked at and then used, it counts.
+        try await store.put("d", [page("/d/")])
+        #expect(try await store.content.use("d") == ["a"])
+        #expect(store.cached == ["b", "c", "d"])
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-16"))
+    func `saved cities and those kept by downloads are another cache`() async throws {
+        let store = try await openStore()
+        for city in ["a", "b", "c", "d"] {
+            try await store.cities.save(city, by: "u")
+            try await store.put(city, [page("/\(city)/")])
+            try await store.content.use(city)
+        }
+        #expect(store.cities.saved(by: "u").current == ["a", "b", "c", "d"])
+        #expect(store.cached.count == 3)
+        try await store.cities.unsave("d", by: "u")
+        #expect(store.cached.contains("d"))
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-14")) func `a city can be removed, once`() async throws {
+        let store = try await openStore()
+        try await store.put("a", [page("/a/")])
+        try await store.content.remove("a")
+        #expect(store.cached == [])
+        await #expect(throws: EventError.self) { try await store.content.remove("a") }
+        try await store.put("a", [page("/a/")])
+        #expect(store.cached == ["a"])
+        try await store.close()
+    }
+
+    // MARK: Files
+
+    @Test(.verifies("CONT-22"))
+    func `files come as bytes, as downloads or as what is there, and go when no page shows them`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        files["/download"] = [1, 2, 3]
+        func resource(_ url: String, _ content: ContentResource.Content) throws -> ContentResource {
+            ContentResource(
+                path: "/a/", url: url, lastUpdate: try time(update), hash: "h", content: content)
+        }
+        let pages = [try page("/a/")]
+        var changes = try await store.put(
+            "augsburg", pages,
+            [
+                resource("https://x.example/1.png", .bytes([9])),
+                resource("https://x.example/2.png", .file(URL(filePath: "/download"))),
+            ])
+        #expect(changes.resourcesStored == 2)
+        #expect(files["/download"] == nil)
+        func stored() -> [CachedResource] {
+            store.content.resources(of: "/a/", city: "augsburg", language: "en").current
+        }
+        #expect(stored().map(\.size) == [1, 3])
+        #expect(try await store.files.read(stored()[1].file) == [1, 2, 3])
+        // Nothing said of files: they stay. The same said again: nothing is recorded.
+        #expect(try await store.put("augsburg", pages).isEmpty)
+        #expect(
+            try await store.put(
+                "augsburg", pages,
+                [
+                    resource("https://x.example/1.png", .bytes([9])),
+                    resource("https://x.example/2.png", .stored),
+                ]
+            ).isEmpty)
+        changes = try await store.put(
+            "augsburg", pages, [resource("https://x.example/1.png", .stored)])
+        #expect(changes.resourcesRemoved == 1 && changes.events == 1)
+        try await store.files.collect()
+        #expect(files.image.keys.filter { $0.hasPrefix("/log/files/") }.count == 1)
+        #expect(try await store.files.read(stored()[0].file) == [9])
+        try await store.close()
+    }
+
+    @Test(
+        .verifies("CONT-20"),
+        arguments: [
+            (
+                "/ahaus/en/", "https://cms.example/wp-content/2017/11/calendar159-150x150.png",
+                "7294a3eba1c2c73331ec85a3cf1cc448", ".png"
+            ),
+            ("", "http://x.example/a", "d41d8cd98f00b204e9800998ecf8427e", ""),
+            (
+                "a", "http://x.example/a.tar.GZ?b=/c.png#d.e", "0cc175b9c0f1b6a831c399e269772661",
+                ".GZ"
+            ),
+            ("abc", "ftp://x.example/a.b/c", "900150983cd24fb0d6963f7d28e17f72", ""),
+            ("abc", "https://x.example", "900150983cd24fb0d6963f7d28e17f72", ""),
+            ("abc", "https://x.example/a.", "900150983cd24fb0d6963f7d28e17f72", ""),
+            ("abc", "https://x.example/.%2e%2e", "900150983cd24fb0d6963f7d28e17f72", ""),
+            (
+                "abc", "https://x.example/a.12345678901234567", "900150983cd24fb0d6963f7d28e17f72",
+                ""
+            ),
+            ("abc", "https://x.example/\u{E9}.jpg", "900150983cd24fb0d6963f7d28e17f72", ".jpg"),
+        ])
+    func `a resource is named by its page and its URL`(
+        path: String, url: String, folder: String, ending: String
+    ) throws {
+        let name = try ResourceName(path: path, url: url)
+        #expect(name.folder == folder)
+        #expect(name.file.hasSuffix(ending) && name.file.count == 32 + ending.count)
+        #expect(name.description == "\(name.folder)/\(name.file)")
+        // MD5 of the URL as it is written.
+        if url == "http://x.example/a" {
+            #expect(name.file == "acb70a7ee092bb70185fee7492eab5dc")
+        }
+    }
+
+    @Test(
+        .verifies("CONT-21"),
+        arguments: [
+            "", "a.png", "/a.png", "//x.example/a.png", "https:", "https://", "https:///a.png",
+            "://x.example", "1s://x.example", "https:/x.example/a", "https://x.example/a b",
+            "https://x.example/a\n", "https://x.example/\u{0}", "https://x.example/<a>",
+            "https://?a", "https://-/a",
+        ])
+    func `what is no absolute URL is an error`(url: String) throws {
+        #expect { try ResourceName(path: "/a/", url: url) } throws: {
+            ($0 as? EventError)?.code == .invalidData
+        }
+    }
+}

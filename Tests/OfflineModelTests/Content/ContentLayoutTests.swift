@@ -1,0 +1,471 @@
+// The folder layout of cached content: what is written, that it comes back, and what is refused.
+// Spec/content.md, CONT-30 and on.
+
+import Daybook
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogStorage
+import OfflineModel
+import TestSupport
+import Testing
+
+/// A store with a disk of its own on which folders are written, too.
+private struct Bench {
+    let files = InMemoryFileSystem()
+    let store: OfflineStore
+
+    init() async throws {
+        store = try await OfflineStore.open(
+            at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+    }
+
+    /// Writes the folder.
+    @discardableResult
+    func export(to folder: String = "/out") async throws -> ContentLayoutWriter.Summary {
+        try await store.events.flush()
+        let writer = ContentLayoutWriter(
+            store.view(PagesView.self), store.view(ContentView.self), to: folder, files)
+        let summary = try writer.write { body in
+            try LogReader("/log", fileSystem: files).forEachEvent(
+                catalogue: OfflineModel.catalogue
+            ) {
+                try body($0)
+                return true
+            }
+        } file: {
+            try ContentLayout.content(of: $0, in: "/log", files)
+        }
+        return try #require(summary)
+    }
+
+    /// What is in the folder, by path.
+    func folder(_ folder: String = "/out") -> [String: String] {
+        Dictionary(
+            uniqueKeysWithValues: files.image.filter { $0.key.hasPrefix(folder + "/") }.map {
+                (
+                    String($0.key.dropFirst(folder.count + 1)),
+                    String(decoding: $0.value, as: UTF8.self)
+                )
+            })
+    }
+
+    func bytes() -> [String: [UInt8]] { files.image.filter { $0.key.hasPrefix("/out/") } }
+
+    /// Puts a folder there; those above its files are made.
+    func put(_ folder: [String: String], at root: String = "/in") throws {
+        for (path, text) in folder {
+            var parent = ""
+            for part in (root + "/" + path).split(separator: "/").dropLast() {
+                parent += "/\(part)"
+                try? files.createDirectory(parent)
+            }
+            files[root + "/" + path] = Array(text.utf8)
+        }
+        try? files.createDirectory(root)
+    }
+
+    @discardableResult
+    func takeOver(_ folder: String = "/in") async throws -> ContentCommands.Import {
+        try await store.content.takeOver(ContentLayoutReader(folder, files))
+    }
+}
+
+private let time = "2011-02-04T00:00:00.000Z"
+
+@Suite struct ContentLayoutTests {
+    /// A folder with everything that there can be, as this project writes it.
+    private static let sample: [String: String] = [
+        "cities-meta.json": """
+        {
+        "ahaus":{"languages":{"de":{"last_update":"2019-08-12T00:03:19.457Z"},\
+        "en":{"last_update":"2019-08-12T02:03:19+02:00"}},"last_usage":"2019-08-13T00:03:19.457Z"},
+        "regensburg":{"languages":{},"last_usage":"2019-08-14T00:03:19.457Z"}
+        }
+
+        """,
+        "cities.json": """
+        [
+        {"name":"Stadt Regensburg","live":true,"code":"regensburg","prefix":"Stadt",\
+        "extras_enabled":true,"events_enabled":true,"sorting_name":"Regensburg"},
+        {"name":"Ahaus","live":false,"code":"ahaus",\
+        "extras_enabled":false,"events_enabled":false,"sorting_name":"Ahaus"}
+        ]
+
+        """,
+        "content/ahaus/languages.json": """
+        [
+        {"code":"en","name":"English"},
+        {"code":"de"}
+        ]
+
+        """,
+        "content/ahaus/en/categories.json": """
+        [
+        {"path":"/ahaus/en/donate/","title":"Donate \\"stock\\"","content":"<h1>A sample</h1>\\r\\n",\
+        "last_update":"\(time)","thumbnail":"https://x.example/t.png",\
+        "available_languages":{"ar":"/ahaus/ar/\u{645}/","de":"/ahaus/de/spenden/"},\
+        "parent_path":"/ahaus/en/","children":["/ahaus/en/donate/1/"],"order":100,\
+        "hash":"1ebd072de279a714f831526b1861d4ec"},
+        {"path":"/ahaus/en/","title":"","content":"","last_update":"\(time)"}
+        ]
+
+        """,
+        "content/ahaus/en/events.json": """
+        [
+        {"path":"/ahaus/en/events/0","title":"first","content":"<h1>An event</h1>",\
+        "last_update":"2019-10-01T04:07:35.659Z","thumbnail":"",\
+        "hash":"93b885adfe0da089cdf634904fd59f71","excerpt":"excerpt",\
+        "date":{"start_date":"2020-03-01T00:00:00.000Z","end_date":"2020-03-01T05:07:35.659Z",\
+        "all_day":false},"location":{"address":"address","town":"town","postcode":"postcode"}}
+        ]
+
+        """,
+        "content/ahaus/de/pois.json": """
+        [
+        {"path":"/ahaus/de/pois/1","title":"B\u{FC}cherei","content":"","last_update":"\(time)",\
+        "location":{"latitude":52.0765,"longitude":7.0}}
+        ]
+
+        """,
+        "resource-cache/ahaus/files.json": """
+        {
+        "en":{"/ahaus/en/donate/":{"https://x.example/t.png":{"file_path":"resource-cache/ahaus/\
+        files/49a3a4f7ca6e2bd9dab25a7b5cf1b3a9/0fdcf84ba3e4b1b2c1f1d2a6e9cbd0b7.png",\
+        "last_update":"\(time)","hash":"2f97435138745"}}}
+        }
+
+        """,
+    ]
+
+    /// The sample with the right name of its file, and the file.
+    private static func complete() throws -> [String: String] {
+        let name = try ResourceName(path: "/ahaus/en/donate/", url: "https://x.example/t.png")
+        var folder = sample
+        let list = "resource-cache/ahaus/files.json"
+        folder[list] = folder[list]?.replacing(/files\/[0-9a-f]+\/[0-9a-f]+\.png/) { _ in
+            "files/\(name)"
+        }
+        folder["resource-cache/ahaus/files/\(name)"] = "picture"
+        return folder
+    }
+
+    @Test(.verifies("CONT-30", "CONT-33", "CONT-35"))
+    func `a folder with everything comes out as it went in, and going in again adds nothing`()
+        async throws
+    {
+        let bench = try await Bench()
+        let folder = try Self.complete()
+        try bench.put(folder)
+        let first = try await bench.takeOver()
+        #expect(first.notes == [])
+        // Two lists, the pages, the file, two updates, two uses.
+        #expect(first.events == 2 + 4 + 1 + 2 + 2)
+        #expect(first.cities == 2 && first.pages == 4 && first.resources == 1)
+        let summary = try await bench.export()
+        #expect(summary.leftOut == [] && summary.languages == 2 && summary.pages == 4)
+        let written = bench.folder()
+        for (path, text) in folder { #expect(written[path] == text, "\(path)") }
+        #expect(Set(written.keys) == Set(folder.keys))
+        #expect(try await bench.takeOver().events == 0)
+        #expect(try await bench.takeOver("/out").events == 0)
+        // What the app sees.
+        let content = bench.store.content
+        #expect(content.liveCities.current.map(\.code) == ["regensburg"])
+        let page = try #require(
+            try await content.page("/ahaus/en/donate/", city: "ahaus", language: "en"))
+        #expect(page.availableLanguages?.map(\.language) == ["ar", "de"])
+        #expect(page.content == "<h1>A sample</h1>\r\n")
+        let event = try await content.page("/ahaus/en/events/0", city: "ahaus", language: "en")
+        #expect(event?.date?.isAllDay == false && event?.location?.postcode == "postcode")
+        let file = content.resources(of: page.path, city: "ahaus", language: "en").current[0].file
+        #expect(try await bench.store.files.read(file) == Array("picture".utf8))
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a language is what the folder says of it, and what the folder does not name stays`()
+        async throws
+    {
+        let bench = try await Bench()
+        try bench.put(try Self.complete())
+        try await bench.takeOver()
+        var folder = try Self.complete()
+        folder["content/ahaus/en/categories.json"] = nil
+        folder["content/ahaus/de/pois.json"] = nil
+        folder["cities-meta.json"] = nil
+        folder["cities.json"] = nil
+        try bench.put(folder, at: "/less")
+        // The two categories.
+        #expect(try await bench.takeOver("/less").events == 2)
+        let pages = bench.store.view(PagesView.self)
+        #expect(pages.pages(.category, city: "ahaus", language: "en") == [])
+        #expect(pages.pages(.event, city: "ahaus", language: "en").count == 1)
+        #expect(pages.pages(.poi, city: "ahaus", language: "de").count == 1)
+        #expect(bench.store.content.cities.current?.count == 2)
+        #expect(bench.store.content.lastUsage(of: "ahaus").current != nil)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-30", "CONT-35"))
+    func `any content comes out of another log as it came out of the first`() async throws {
+        var foundFiles = 0
+        var foundPages = 0
+        for seed in 0..<20 {
+            var choices = Choices(seed: UInt64(seed) &+ 0xC0)
+            let (one, other) = (try await Bench(), try await Bench())
+            for byte in 0...2 { _ = try await one.store.files.add([UInt8(byte)]) }
+            for _ in 0..<choices.int(in: 1...40) {
+                var draft = try EventDraft(choices.contentPayload())
+                draft.time = Timestamp(milliseconds: Int64(choices.int(in: 0...99)))
+                try await one.store.events.append([draft])
+            }
+            let first = try await one.export()
+            try one.files.image.filter { $0.key.hasPrefix("/out/") }.forEach { path, bytes in
+                try other.put([:], at: "/in")
+                var parent = "/in"
+                let parts = path.split(separator: "/").dropFirst()
+                for part in parts.dropLast() {
+                    parent += "/\(part)"
+                    try? other.files.createDirectory(parent)
+                }
+                other.files["/in/" + parts.joined(separator: "/")] = bytes
+            }
+            try await other.takeOver()
+            try await other.export()
+            // Byte by byte: Swift takes two spellings of one accent for equal.
+            #expect(one.bytes() == other.bytes(), "seed \(seed)")
+            #expect(try await other.takeOver().events == 0, "seed \(seed)")
+            foundFiles += first.resources
+            foundPages += first.pages
+            try await one.store.close()
+            try await other.store.close()
+        }
+        #expect(foundFiles > 10 && foundPages > 40)
+    }
+
+    @Test(.verifies("CONT-31"))
+    func `no code leads out of the folder, and each comes back`() async throws {
+        let codes = [
+            "..", ".", "../../etc", "/etc/passwd", "a/b", "a\\b", "languages.json", "files",
+            "%2e", "%", "caf\u{E9}", "cafe\u{301}", "A", "a", " ", "con.", "\n", "~",
+        ]
+        let one = try await Bench()
+        var page = ContentPage(
+            path: "/../../x/", title: "", content: "", lastUpdate: try #require(ZonedTime(time)))
+        page.kind = .poi
+        for code in codes {
+            try await one.store.content.store(
+                city: code, language: code, pages: [page],
+                resources: [
+                    ContentResource(
+                        path: "/../x", url: "https://x.example/../../..%2f.png",
+                        lastUpdate: page.lastUpdate, content: .bytes([1]))
+                ], lastUpdate: page.lastUpdate)
+        }
+        let before = Set(one.files.image.keys)
+        try await one.export()
+        for path in Set(one.files.image.keys).subtracting(before) {
+            #expect(path.hasPrefix("/out/"))
+            for part in path.dropFirst().split(separator: "/") {
+                #expect(
+                    part.wholeMatch(of: /[A-Za-z0-9_%.\-]+/) != nil && part != ".." && part != ".")
+            }
+        }
+        let reader = try ContentLayoutReader("/out", one.files)
+        #expect(Set(reader.cities.map(EntityID.init)) == Set(codes.map(EntityID.init)))
+        for code in codes {
+            #expect(reader.languages(of: code).map(EntityID.init) == [EntityID(code)])
+            #expect(try reader.pages(of: code, language: code)?.map(\.path) == ["/../../x/"])
+        }
+        // Too long for a name of a file.
+        try await one.store.content.store(
+            city: String(repeating: ".", count: 86), language: "en", pages: [page],
+            lastUpdate: page.lastUpdate)
+        await #expect {
+            try await one.export(to: "/other")
+        } throws: {
+            ($0 as? EventError)?.code == .tooLarge
+        }
+        try await one.store.close()
+    }
+
+    @Test(
+        .verifies("CONT-34"),
+        arguments: [
+            ("cities.json", "[", "cities.json, line 1, byte 1:"),
+            ("cities.json", "[\n{}\n,\n7 8]", "cities.json, line 4, byte 9:"),
+            ("cities.json", "{}", "cities.json is not an array"),
+            ("cities.json", "[{}]", "cities.json[0].name is missing"),
+            ("cities.json", "[7]", "cities.json[0] is not a JSON object"),
+            ("cities-meta.json", "[]", "cities-meta.json is not a JSON object"),
+            ("cities-meta.json", #"{"a":7}"#, "cities-meta.json.a is not a JSON object"),
+            ("cities-meta.json", #"{"":{}}"#, "cities-meta.json has a member with no name"),
+            (
+                "cities-meta.json", #"{"a":{"last_usage":7}}"#,
+                "cities-meta.json.a.last_usage is not a string"
+            ),
+            (
+                "content/a/languages.json", #"[{"code":"en"},{"code":"en"}]"#,
+                "content/a/languages.json: the language en stands there twice"
+            ),
+            (
+                "content/a/en/events.json",
+                #"[{"path":"/","title":"","content":"","last_update":"2019-008-13T00:00:00Z"}]"#,
+                "content/a/en/events.json[0].last_update is not a time"
+            ),
+            (
+                "content/a/en/categories.json",
+                #"[{"path":"/","title":"","content":"","last_update":"2019-08-13T00:00:00Z","thumbnail":null}]"#,
+                "content/a/en/categories.json[0].thumbnail is not a string"
+            ),
+            (
+                "content/a/en/pois.json",
+                #"[{"path":"/","title":"","content":"","last_update":"2019-08-13T00:00:00Z","location":{"latitude":1e999}}]"#,
+                "content/a/en/pois.json[0].location.latitude is not a finite number"
+            ),
+            ("content/%4/en/pois.json", "[]", "%4 is not the name of a city or a language"),
+            ("content/%41/en/pois.json", "[]", "%41 is not the name of a city or a language"),
+            ("content/%00/en/pois.json", "[]", "%00 is not the name of a city or a language"),
+            (
+                "resource-cache/a/files.json",
+                #"{"en":{"/":{"a.png":{"file_path":"x","last_update":"2019-08-13T00:00:00Z"}}}}"#,
+                "is not an absolute URL"
+            ),
+            (
+                "resource-cache/a/files.json",
+                #"{"en":{"/":{"https://x.example/a":{"last_update":"2019-08-13T00:00:00Z"}}}}"#,
+                "file_path is missing"
+            ),
+        ])
+    func `what is malformed is named with its place, and nothing is recorded`(
+        path: String, text: String, expected: String
+    ) async throws {
+        let bench = try await Bench()
+        var folder = try Self.complete()
+        folder[path] = text
+        try bench.put(folder)
+        await #expect {
+            try await bench.takeOver()
+        } throws: {
+            ($0 as? EventError)?.code == .invalidData && "\($0)".contains(expected)
+        }
+        #expect(await bench.store.events.lastDurable == .zero)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-34")) func `text that is not UTF-8 is refused`() async throws {
+        let bench = try await Bench()
+        try bench.put(["cities.json": ""])
+        bench.files["/in/cities.json"] = Array("[\"".utf8) + [0xFF] + Array("\"]".utf8)
+        await #expect(throws: EventError.self) { try await bench.takeOver() }
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-34"))
+    func `a time that is none is passed over and named, the rest is taken`() async throws {
+        let bench = try await Bench()
+        // As the document itself has it.
+        try bench.put([
+            "cities-meta.json": """
+            {"regensburg": {"languages": {"de": {"last_update": "2019-08-12T00:03:19.457Z"},
+            "en": {"last_update": "yesterday"}, "fr": {}},
+            "last_usage": "2019-008-13T00:03:19.457Z"}}
+            """
+        ])
+        let result = try await bench.takeOver()
+        #expect(
+            result.notes == [
+                #"cities-meta.json.regensburg.last_usage: "2019-008-13T00:03:19.457Z" is not a time as of RFC 3339"#,
+                #"cities-meta.json.regensburg.languages.en.last_update: "yesterday" is not a time as of RFC 3339"#,
+            ])
+        #expect(result.events == 1)
+        #expect(
+            bench.store.content.lastUpdate(of: "regensburg", language: "de").current?.text
+                == "2019-08-12T00:03:19.457Z")
+        #expect(bench.store.content.lastUsage(of: "regensburg").current == nil)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-34"))
+    func `a file is found by the tail of its path, whatever stands before it`() async throws {
+        let bench = try await Bench()
+        let paths = [
+            "resource-cache/a/files/one/1.png": "1", "/data/user/0/app/cache/a/one/2.png": "2",
+            "one/3.png": "3", "/data/user/0/test.jpg": "test", "../../../secret": nil,
+            "/etc/passwd": nil, "one/..": nil, "": nil, "/": nil, "one/missing.png": nil,
+            "../one": nil,
+        ]
+        var folder = [
+            "secret": "s", "resource-cache/a/secret": "s",
+            "resource-cache/a/files/test.jpg": "test",
+        ]
+        for number in 1...3 { folder["resource-cache/a/files/one/\(number).png"] = "\(number)" }
+        let urls = paths.keys.sorted()
+        let entries = urls.enumerated().map { number, path in
+            #""https://x.example/\#(number)":{"file_path":"\#(path)","last_update":"\#(time)"}"#
+        }
+        folder["resource-cache/a/files.json"] =
+            #"{"en":{"/":{\#(entries.joined(separator: ","))}}}"#
+        try bench.put(folder)
+        let result = try await bench.takeOver()
+        #expect(result.notes.count == paths.values.filter { $0 == nil }.count)
+        let stored = bench.store.view(ContentView.self).resources(city: "a", language: "en")
+        #expect(stored.count == 4)
+        for resource in stored {
+            let number = try #require(Int(resource.url.split(separator: "/").last ?? ""))
+            let text = try #require(paths[urls[number]] ?? nil)
+            #expect(try await bench.store.files.read(resource.file) == Array(text.utf8))
+        }
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-33"))
+    func `a file that is missing or damaged is left out and named`() async throws {
+        let bench = try await Bench()
+        let lastUpdate = try #require(ZonedTime(time))
+        try await bench.store.content.store(
+            city: "a", language: "en", pages: [],
+            resources: (1...3).map {
+                ContentResource(
+                    path: "/p/", url: "https://x.example/\($0)", lastUpdate: lastUpdate,
+                    content: .bytes([UInt8($0)]))
+            }, lastUpdate: lastUpdate)
+        bench.files["/log/files/\(FileID(of: [1]))"] = nil
+        bench.files["/log/files/\(FileID(of: [2]))"] = [7]
+        let summary = try await bench.export()
+        #expect(summary.resources == 1 && summary.leftOut.count == 2)
+        #expect(summary.leftOut[0].contains("https://x.example/1 of the page /p/"))
+        let list = try #require(bench.folder()["resource-cache/a/files.json"])
+        #expect(list.contains("https://x.example/3") && !list.contains("https://x.example/2"))
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-32"))
+    func `an event that has gone meanwhile is noticed, and errors of the disk are told`()
+        async throws
+    {
+        let bench = try await Bench()
+        try bench.put(try Self.complete())
+        try await bench.takeOver()
+        let writer = ContentLayoutWriter(
+            bench.store.view(PagesView.self), bench.store.view(ContentView.self), to: "/out",
+            bench.files)
+        #expect(
+            try writer.write { _ in
+            } file: { _ in
+                []
+            } == nil)
+        for operation in ["create", "write", "sync"] {
+            bench.files.failing { name, path in
+                guard name == operation, path.hasPrefix("/broken-\(operation)") else { return nil }
+                return FileError(.io, operation: name, path: path, reason: "broken")
+            }
+            await #expect(throws: FileError.self) {
+                try await bench.export(to: "/broken-\(operation)")
+            }
+        }
+        bench.files.failing(nil)
+        try await bench.store.close()
+    }
+}

@@ -1,0 +1,269 @@
+// logtool export and import with --layout content-cache, as a person runs them.
+
+import Daybook
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct ContentCacheTests {
+    /// Real pages, where there is a checkout beside the data.
+    private static let realPages = Tool.root.appending(path: "../shared/data/pages.ndjson").path
+    static let hasRealPages = FileManager.default.fileExists(atPath: realPages)
+
+    /// A log with pages of all kinds, files, several languages and cities.
+    private static func sample() async throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        let store = try await OfflineStore.open(at: URL(filePath: folder.log))
+        let time = try #require(ZonedTime("2019-10-01T04:07:35.659+02:00"))
+        try await store.content.list([
+            ListedCity(name: "Stadt Augsburg", code: "augsburg", prefix: "Stadt", sortingName: "A"),
+            ListedCity(name: "Kreis", code: "Kreis \u{C4}", isLive: false, sortingName: "K"),
+        ])
+        for city in ["augsburg", "Kreis \u{C4}"] {
+            try await store.content.list(
+                [ListedLanguage(code: "de", name: "Deutsch"), ListedLanguage(code: "en")], of: city)
+            for language in ["de", "en"] {
+                let pages = PageKind.allCases.flatMap { kind in
+                    (1...3).map { number in
+                        var page = ContentPage(
+                            path: "/\(city)/\(language)/\(kind)/\(number)/", kind: kind,
+                            title: "\(kind) \(number)", content: "<p>\"\u{2713}\"</p>\r\n",
+                            lastUpdate: time)
+                        page.order = 9 - number
+                        page.parentPath = ""
+                        page.availableLanguages = [.init(language: "ar", path: "/\u{645}/")]
+                        if kind == .event { page.date = .init(start: time, end: time) }
+                        if kind == .poi { page.location = .init(town: city, latitude: 48.4) }
+                        return page
+                    }
+                }
+                let resource = ContentResource(
+                    path: pages[0].path, url: "https://x.example/\(language).png",
+                    lastUpdate: time, hash: "2f97", content: .bytes(Array("\(city)".utf8)))
+                try await store.content.store(
+                    city: city, language: language, pages: pages, resources: [resource],
+                    lastUpdate: time)
+            }
+            try await store.content.use(city)
+        }
+        try await store.close()
+        return folder
+    }
+
+    /// Every file of a folder, by its path.
+    private static func image(_ path: String) -> [String: Data] {
+        var image: [String: Data] = [:]
+        for case let name as String in FileManager.default.enumerator(atPath: path) ?? .init() {
+            image[name] = FileManager.default.contents(atPath: path + "/" + name)
+        }
+        return image
+    }
+
+    private static func export(
+        _ log: String, _ folder: String, _ more: String...
+    ) throws -> ToolRun {
+        try ToolRun.logtool("export", [log, folder, "--layout", "content-cache"] + more)
+    }
+
+    private static func take(_ log: String, _ folder: String, _ more: String...) throws -> ToolRun {
+        try ToolRun.logtool("import", [log, folder, "--layout", "content-cache"] + more)
+    }
+
+    private static func roundTrip(_ folder: TemporaryFolder) throws -> (files: Int, pages: Int) {
+        let (first, second) = (folder.path + "/first", folder.path + "/second")
+        let other = folder.path + "/other"
+        var run = try export(folder.log, first)
+        #expect(run.status == 0 && run.messages.isEmpty, "\(run.messages)")
+        run = try take(other, first)
+        #expect(run.status == 0 && run.messages.isEmpty, "\(run.messages)")
+        run = try export(other, second)
+        #expect(run.status == 0, "\(run.messages)")
+        #expect(image(first) == image(second))
+        run = try take(other, first)
+        #expect(run.output.hasPrefix(#"{"appended":0,"#))
+        #expect(try ToolRun.logtool("verify", other).status == 0)
+        // Nothing is left beside the folders.
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(Set(names) == ["log", "other", "first", "second"])
+        let pages = try ToolRun.logtool("views", other, "pages").output
+        return (image(first).count, pages.split(separator: "\n").count)
+    }
+
+    @Test(.verifies("CONT-32", "CONT-35", "TOOL-30", "TOOL-31"))
+    func `content goes through a folder into another log and out again, byte for byte`()
+        async throws
+    {
+        let folder = try await Self.sample()
+        let (files, pages) = try Self.roundTrip(folder)
+        // Two lists; of each of two cities its languages, pages of three kinds in two languages, and
+        // two pictures with their list.
+        #expect(files == 22 && pages == 36)
+        // Both views say the same of both logs, but for the ids of events.
+        let other = folder.path + "/other"
+        for view in ["pages", "content"] {
+            let (one, two) = try (
+                ToolRun.logtool("views", folder.log, view).output,
+                ToolRun.logtool("views", other, view).output
+            )
+            #expect(
+                one.replacing(/,"event":"[0-9a-f-]+"/, with: "")
+                    == two.replacing(/,"event":"[0-9a-f-]+"/, with: ""))
+            #expect(!one.isEmpty && !one.contains("<p>"))
+        }
+    }
+
+    @Test(.verifies("CONT-35", "TOOL-30", "TOOL-31"), .enabled(if: hasRealPages))
+    func `real pages go through a folder into another log and out again`() throws {
+        let folder = try TemporaryFolder()
+        let run = try ToolRun.logtool("import", folder.log, Self.realPages)
+        #expect(run.output == "{\"appended\":233,\"skipped\":0,\"lines\":233}\n")
+        let pages = try Self.roundTrip(folder).pages
+        #expect(pages == 233)
+        // What is in the file is what the server gave, member by member.
+        let data = try #require(
+            FileManager.default.contents(
+                atPath: folder.path + "/first/content/lkaugsburg/en/categories.json"))
+        let written = try #require(
+            try JSONSerialization.jsonObject(with: data) as? [[String: Any]])
+        var byPath: [String: [String: Any]] = [:]
+        for line in try String(contentsOfFile: Self.realPages, encoding: .utf8)
+            .split(separator: "\n")
+        {
+            let event = try #require(
+                try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            let page = try #require(event["data"] as? [String: Any])
+            byPath[try #require(page["path"] as? String)] = page
+        }
+        #expect(written.count == 233)
+        let names = [
+            "last_update": "lastUpdate", "available_languages": "availableLanguages",
+            "parent_path": "parentPath",
+        ]
+        for page in written {
+            let path = try #require(page["path"] as? String)
+            let given = try #require(byPath[path])
+            #expect(page.count == given.count - 2)
+            for (name, value) in page {
+                #expect((value as? NSObject) == (given[names[name] ?? name] as? NSObject))
+            }
+        }
+    }
+
+    @Test(.verifies("TOOL-30", "TOOL-31")) func `what makes no sense together is a usage error`()
+        async throws
+    {
+        let folder = try await Self.sample()
+        let out = folder.path + "/out"
+        for more in [["--from", "1"], ["--to", "1"], ["--type", "daybook.page.stored"]] {
+            let run = try ToolRun.logtool(
+                "export", [folder.log, out, "--layout", "content-cache"] + more)
+            #expect(run.status == 64 && run.output.isEmpty)
+        }
+        #expect(try Self.export(folder.log, "-").status == 64)
+        #expect(try ToolRun.logtool("export", folder.log, out, "--layout", "zip").status == 64)
+        for more in [["--ack"], ["--batch", "7"]] {
+            let run = try ToolRun.logtool(
+                "import", [folder.log, out, "--layout", "content-cache"] + more)
+            #expect(run.status == 64 && run.output.isEmpty)
+        }
+        #expect(try Self.take(folder.log, "-").status == 64)
+        #expect(!FileManager.default.fileExists(atPath: out))
+    }
+
+    @Test(.verifies("CONT-32", "TOOL-30"))
+    func `only what an export could have written is replaced, and only when told`() async throws {
+        let folder = try await Self.sample()
+        let files = FileManager.default
+        let out = folder.path + "/out"
+        // An empty folder will do.
+        try files.createDirectory(atPath: out, withIntermediateDirectories: false)
+        #expect(try Self.export(folder.log, out).status == 0)
+        let image = Self.image(out)
+        #expect(try Self.export(folder.log, out).status == 74)
+        #expect(try Self.export(folder.log, out + "/", "--force").status == 0)
+        #expect(Self.image(out) == image)
+        _ = try folder.file("out/precious")
+        let refused = try Self.export(folder.log, out, "--force")
+        #expect(refused.status == 74 && refused.messages.contains("precious"))
+        #expect(files.fileExists(atPath: out + "/precious"))
+        let file = try folder.file("file").path
+        try files.createSymbolicLink(
+            atPath: folder.path + "/link", withDestinationPath: folder.path + "/empty")
+        try files.createDirectory(
+            atPath: folder.path + "/empty", withIntermediateDirectories: false)
+        for path in [
+            file, folder.path + "/link", folder.log, folder.log + "/out", folder.path,
+            folder.path + "/none/out",
+        ] {
+            #expect(
+                [66, 74].contains(try Self.export(folder.log, path, "--force").status), "\(path)")
+        }
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        #expect(try files.contentsOfDirectory(atPath: folder.path + "/empty").isEmpty)
+        let names = try files.contentsOfDirectory(atPath: folder.path)
+        #expect(Set(names) == ["log", "out", "file", "link", "empty"])
+        for (path, _) in image {
+            let found = try files.attributesOfItem(atPath: out + "/" + path)
+            let mode = found[.posixPermissions] as? Int
+            #expect(mode == (found[.type] as? FileAttributeType == .typeDirectory ? 0o700 : 0o600))
+        }
+    }
+
+    @Test(.verifies("CONT-34", "TOOL-31"))
+    func `links are not followed, and what is wrong is named with its place`() async throws {
+        let folder = try await Self.sample()
+        let files = FileManager.default
+        let (log, source) = (folder.path + "/other", folder.path + "/source")
+        func spoiled(_ body: () throws -> Void) throws -> ToolRun {
+            try? files.removeItem(atPath: source)
+            #expect(try Self.export(folder.log, source).status == 0)
+            try body()
+            return try Self.take(log, source)
+        }
+        for path in [
+            "content", "content/augsburg", "content/augsburg/en", "cities.json",
+            "content/augsburg/en/events.json", "resource-cache/augsburg/files",
+        ] {
+            let run = try spoiled {
+                let elsewhere = folder.path + "/elsewhere"
+                try? files.removeItem(atPath: elsewhere)
+                try files.moveItem(atPath: source + "/" + path, toPath: elsewhere)
+                try files.createSymbolicLink(
+                    atPath: source + "/" + path, withDestinationPath: elsewhere)
+            }
+            #expect(run.status == 65 && run.messages.contains(path), "\(run.messages)")
+        }
+        let events = "content/augsburg/en/events.json"
+        var run = try spoiled {
+            try Data("[\n{]".utf8).write(to: URL(filePath: source + "/" + events))
+        }
+        #expect(run.status == 65 && run.messages.contains("\(events), line 2, byte 3"))
+        run = try spoiled {
+            // Without content on the disk.
+            try FileHandle(forWritingTo: URL(filePath: source + "/" + events))
+                .truncate(atOffset: 1 << 40)
+        }
+        #expect(run.status == 65 && run.messages.contains("at most 268435456 are read"))
+        run = try spoiled {
+            try Data(#"{"augsburg":{"last_usage":"2019-008-13T00:03:19.457Z"}}"#.utf8)
+                .write(to: URL(filePath: source + "/cities-meta.json"))
+        }
+        #expect(run.status == 0 && run.messages.contains("2019-008-13"))
+        #expect(run.output.contains("\"passedOver\":1"))
+        #expect(try Self.take(log, folder.path + "/nowhere").status == 66)
+        #expect(try Self.take(log, source + "/cities.json").status == 74)
+    }
+
+    @Test(.verifies("CONT-33", "TOOL-30"))
+    func `a damaged file is left out, the rest is written, and the exit code says so`() async throws
+    {
+        let folder = try await Self.sample()
+        let file = folder.log + "/files/\(FileID(of: Array("augsburg".utf8)))"
+        try Data("other".utf8).write(to: URL(filePath: file))
+        let run = try Self.export(folder.log, folder.path + "/out")
+        #expect(run.status == 65)
+        #expect(run.messages.contains("left out: https://x.example/de.png"))
+        #expect(run.output.contains("\"resources\":2"))
+        #expect(FileManager.default.fileExists(atPath: folder.path + "/out/cities.json"))
+    }
+}
