@@ -55,7 +55,10 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "Daybook", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
+            name: "Downloads", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
+        .target(
+            name: "Daybook", dependencies: ["Downloads", "OfflineModel", "Replay"],
+            swiftSettings: strict),
         .target(name: "DaybookTestKit", dependencies: ["Daybook"], swiftSettings: strict),
         // Of its own, because it brings a library for cryptography along.
         .target(
@@ -141,10 +144,16 @@ let package = Package(
             dependencies: ["Daybook", "DaybookTestKit"],
             path: "Tools/soaker/YearOfUse",
             swiftSettings: strict),
+        .target(
+            name: "DownloadHistories",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/DownloadHistories",
+            swiftSettings: strict),
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "DaybookTestKit", "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
+                "DaybookTestKit", "DownloadHistories", "StoreHistories", "SyncHistories",
+                "WireHistories", "YearOfUse",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
@@ -175,6 +184,13 @@ let package = Package(
         .testTarget(
             name: "ReplayTests",
             dependencies: ["Replay", "OfflineModel", "DaybookTestKit", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DownloadsTests",
+            dependencies: [
+                "Daybook", "DaybookTestKit", "DownloadHistories", "Downloads", "TestSupport",
+                "soaker",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "DaybookTests",

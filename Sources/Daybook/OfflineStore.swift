@@ -1,5 +1,6 @@
 // What an app imports: one store with everything that it keeps offline, and one call that ships it.
 
+@_exported import Downloads
 @_exported import EventSourcing
 import Foundation
 @_exported import LogFormat
@@ -39,6 +40,8 @@ public struct OfflineStore: Sendable {
     public var progress: ProgressCommands { ProgressCommands(events) }
     /// Cached content: pages, events, points of interest and their files.
     public var content: ContentCommands { ContentCommands(events, files) }
+    /// Downloads of cities; a `DownloadManager` works them off.
+    public var downloads: DownloadCommands { DownloadCommands(events) }
     /// What the server has not settled.
     public var outbox: OutboxCommands { OutboxCommands(events) }
 

@@ -23,6 +23,9 @@ public enum OfflineModel {
         .of(CitiesListed.self), .of(LanguagesListed.self), .of(PageStored.self),
         .of(PageRemoved.self), .of(ResourceStored.self), .of(ResourceRemoved.self),
         .of(ContentUpdated.self), .of(ContentUsed.self), .of(ContentRemoved.self),
+        .of(DownloadQueued.self), .of(DownloadStarted.self), .of(DownloadPaused.self),
+        .of(DownloadCompleted.self), .of(DownloadFailed.self), .of(DownloadCancelled.self),
+        .of(DownloadRemoved.self),
         EventRule(type: "daybook.sync.settled", action: nil) { _ in },
         EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
         EventRule(type: "daybook.sync.discarded", action: nil) { _ in },
@@ -32,7 +35,7 @@ public enum OfflineModel {
     /// The views that follow from them.
     public static let views: [any ListableView.Type] = [
         CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self, PagesView.self,
-        ContentView.self,
+        ContentView.self, DownloadsView.self,
     ]
 }
 

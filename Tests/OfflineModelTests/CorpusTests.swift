@@ -66,6 +66,8 @@ private enum Corpus {
         add(ProgressView.name, progress.rows(), ignored: progress.ignored)
         add(PagesView.name, pages.rows(), ignored: pages.ignored)
         add(ContentView.name, content.rows(), ignored: content.ignored)
+        let downloads = store.view(DownloadsView.self)
+        add(DownloadsView.name, downloads.rows(), ignored: downloads.ignored)
         rows += outbox.entries().map { "outbox \($0.position) \($0.action) \($0.lane)" }
         rows.append("outbox ignored \(outbox.ignored)")
         return rows

@@ -87,6 +87,7 @@ extension Choices {
         let kind = int(in: 0...19)
         var draft: EventDraft
         switch kind {
+        case 13: draft = try EventDraft(downloadPayload())
         case 14...16: draft = try EventDraft(keptPayload())
         case 17:
             draft = EventDraft(
@@ -112,6 +113,11 @@ extension Choices {
             (
                 "review.completed",
                 #"{"userId":"u","courseId":"c","reviewId":"r","itemsSeen":3,"itemsCorrect":4}"#
+            ), ("download.queued", #"{"jobId":"A","cityId":"c","isExplicit":true}"#),
+            (
+                "download.started",
+                #"{"jobId":"00000000-0000-4000-8000-00000000000a","currentStep":"","#
+                    + #""totalBytes":1,"downloadedBytes":2}"#
             ),
         ])
         return EventDraft(type: "daybook.\(type)", subject: "a", data: .json(Array(data.utf8)))

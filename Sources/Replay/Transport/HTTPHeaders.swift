@@ -3,7 +3,7 @@
 // Spec/secrets.md, SEC-17.
 
 /// Headers that were checked.
-struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {
+package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {
     let fields: [(name: String, value: String)]
 
     /// Names that only the transport sets, or that frame the message.
@@ -49,7 +49,7 @@ struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {
     }
 
     /// Checks a bearer token: visible ASCII and nothing else.
-    static func checkToken(_ token: String, place: String) throws(TransportError) {
+    package static func checkToken(_ token: String, place: String) throws(TransportError) {
         guard !token.isEmpty, token.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
             throw TransportError(
                 .badToken, place: place, "it is empty, or has other bytes than visible ASCII")
@@ -57,10 +57,10 @@ struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {
     }
 
     /// The names of the headers.
-    var description: String { "HTTPHeaders(\(fields.map(\.name).joined(separator: ", ")))" }
+    package var description: String { "HTTPHeaders(\(fields.map(\.name).joined(separator: ", ")))" }
 
     /// Shows names only: a value may be a password for a proxy.
-    var customMirror: Mirror { Mirror(self, children: ["names": fields.map(\.name)]) }
+    package var customMirror: Mirror { Mirror(self, children: ["names": fields.map(\.name)]) }
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -4,13 +4,13 @@
 import Foundation
 
 /// Scheme, host and port of a URL.
-struct HTTPOrigin: Hashable {
-    let scheme: String
-    let host: String
-    let port: Int
+package struct HTTPOrigin: Hashable, Sendable {
+    package let scheme: String
+    package let host: String
+    package let port: Int
 
     /// The origin of an absolute URL; nil if it has none.
-    init?(_ url: URL) {
+    package init?(_ url: URL) {
         guard let scheme = url.scheme?.lowercased(), let host = url.host?.lowercased(),
             !host.isEmpty
         else { return nil }

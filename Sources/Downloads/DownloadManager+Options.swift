@@ -1,0 +1,41 @@
+// How downloads are done: limits and times. Spec/downloads.md.
+
+import Foundation
+
+extension DownloadManager {
+    /// Limits and times.
+    public struct Options: Sendable {
+        /// Jobs that are worked on at the same time.
+        public var jobsAtOnce = 1
+        /// Images of a job that are fetched at the same time.
+        public var imagesAtOnce = 4
+        /// Bytes of one image at most.
+        public var imageBytesMax = 32 * 1_048_576
+        /// Bytes of all images of a city at most.
+        public var cityBytesMax = 256 * 1_048_576
+        /// How long a server may be silent.
+        public var timeoutSeconds = 30.0
+        /// Failures in a row without a byte of progress, after which a job is paused.
+        public var failuresMax = 5
+        /// A wait between attempts is random up to this, doubled with every failure in a row …
+        public var backoffFirst = Duration.milliseconds(500)
+        /// … up to this.
+        public var backoffMax = Duration.seconds(60)
+        /// The longest wait that a server may ask for.
+        public var retryAfterMax = Duration.seconds(3_600)
+        /// When a job that was paused for want of a connection is tried again by itself.
+        public var pausedRetry = Duration.seconds(15 * 60)
+        /// Between two words about bytes at least.
+        public var progressInterval = Duration.milliseconds(100)
+        /// Where partial files lie; nil: the folder `incoming` among the store's files. An app's
+        /// cache folder is a good place: losing it costs only what must be fetched again.
+        public var cacheFolder: String?
+        /// Waits. Tests bring their own.
+        package var sleep: @Sendable (Duration) async throws -> Void = {
+            try await Task.sleep(for: $0)
+        }
+
+        /// The defaults.
+        public init() {}
+    }
+}

@@ -1,0 +1,443 @@
+// Works off the download jobs while an app runs: sleeps until a job, the network or the settings
+// change, then does what they ask for. Between the log, which says what is to be downloaded, and
+// DownloadRun, which does it. Spec/downloads.md.
+
+import EventSourcing
+import Foundation
+import LogStorage
+import OfflineModel
+import Replay
+
+/// Downloads cities: takes queued jobs, fetches data and images, records that they are there.
+///
+/// ```swift
+/// let manager = DownloadManager(
+///     store, base: url, credentials: credentials, user: "user-456",
+///     reachability: SystemReachability())
+/// let downloading = Task { try await manager.run() }   // at the app's start
+/// let job = try await store.downloads.queue("city-1")
+/// for await job in manager.progress(of: job.id) { … }  // present state first
+/// downloading.cancel()                                 // at logout
+/// ```
+///
+/// What is to be done stands in the log, so jobs survive the end of the process; what was fetched of
+/// an image survives it, too. Where there is nothing to do it waits without a timer.
+public actor DownloadManager {
+    private let store: EventStore
+    private let files: FileStore
+    private let source: any CityManifestSource
+    private let authorizer: Authorizer
+    private let user: String
+    private let reachability: any Reachability
+    private let options: Options
+    private let folder: String
+    private nonisolated let hub: ProgressHub
+
+    private nonisolated let commands: DownloadCommands
+
+    private struct Running {
+        var task: Task<Void, Never>
+        var meter: DownloadMeter
+    }
+
+    private var wake: AsyncStream<Void>.Continuation?
+    private var running: [String: Running] = [:]
+    /// Jobs whose folders are there, or may be.
+    private var folders: Set<String> = []
+    /// The network as it was told last; nil before that.
+    private var path: NetworkPath?
+    /// Raised whenever there is a network anew.
+    private var arrivals = 0
+    /// Jobs that wait for a connection: since which network, and until when at the latest.
+    private var lost: [String: (arrivals: Int, until: ContinuousClock.Instant)] = [:]
+    private var timer: (task: Task<Void, Never>, at: ContinuousClock.Instant)?
+
+    /// Creates a manager that asks a server by the protocol of Spec/downloads.md. Apps use the one
+    /// that takes an `OfflineStore`.
+    package init(
+        _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,
+        user: String, reachability: any Reachability, options: Options
+    ) {
+        let authorizer = Authorizer(
+            client: Self.client(options), credentials: credentials, origin: HTTPOrigin(base))
+        self.init(
+            store, files, HTTPManifestSource(base: base, authorizer: authorizer), authorizer,
+            user, reachability, options)
+    }
+
+    /// Creates a manager for manifests from elsewhere; the token goes to `imageOrigin` only.
+    package init(
+        _ store: EventStore, _ files: FileStore, source: any CityManifestSource,
+        imageOrigin: URL?, credentials: any Credentials, user: String,
+        reachability: any Reachability, options: Options
+    ) {
+        self.init(
+            store, files, source,
+            Authorizer(
+                client: Self.client(options), credentials: credentials,
+                origin: imageOrigin.flatMap(HTTPOrigin.init)), user, reachability, options)
+    }
+
+    private init(
+        _ store: EventStore, _ files: FileStore, _ source: any CityManifestSource,
+        _ authorizer: Authorizer, _ user: String, _ reachability: any Reachability,
+        _ options: Options
+    ) {
+        self.store = store
+        self.files = files
+        self.source = source
+        self.authorizer = authorizer
+        self.user = user
+        self.reachability = reachability
+        self.options = options
+        folder = options.cacheFolder ?? files.directory + "/incoming"
+        hub = ProgressHub(store)
+        commands = DownloadCommands(store)
+    }
+
+    private static func client(_ options: Options) -> DownloadClient {
+        DownloadClient(
+            timeoutSeconds: options.timeoutSeconds,
+            connectionsMax: max(1, options.imagesAtOnce) * max(1, options.jobsAtOnce) + 1)
+    }
+
+    // MARK: For screens
+
+    /// A job as it is now, with the bytes of this moment; nil if there is none. O(1).
+    public nonisolated func job(_ jobId: String) -> DownloadJob? { hub.job(jobId) }
+
+    /// A job over time: its present state first, then bytes, every so often, and every change of
+    /// state. Keeps only the newest. Ends when the job is removed or the store is closed.
+    public nonisolated func progress(of jobId: String) -> AsyncStream<DownloadJob> {
+        hub.changes(of: jobId)
+    }
+
+    /// Pauses a job until somebody resumes it, with the numbers of this moment. Durable on return.
+    ///
+    /// - Throws: as `DownloadCommands.pause(_:)`.
+    public func pause(_ jobId: String) async throws {
+        try await commands.pause(jobId, .user, numbers: hub.numbers(jobId))
+    }
+
+    // MARK: The loop
+
+    /// Works until the calling task is cancelled or the store is closed. One call at a time: another
+    /// one returns at once. What is under way at its end goes on at the next call.
+    ///
+    /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
+    ///   no errors; nor is a full disk, with which it goes on when something has changed.
+    public func run() async throws {
+        guard wake == nil else { return }
+        let (wakes, wake) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        self.wake = wake
+        let commits = await store.commits()
+        let listeners = [
+            Task {
+                for await _ in commits { wake.yield() }
+                wake.finish()
+            },
+            Task { [reachability] in
+                for await path in reachability.paths { self.learn(path) }
+            },
+        ]
+        let result: Result<Void, any Error>
+        do {
+            try await tidy()
+            for await _ in wakes {
+                guard !Task.isCancelled else { break }
+                try await work()
+            }
+            result = .success(())
+        } catch let error as LogError where error.code == .closed {
+            result = .success(())
+        } catch { result = .failure(error) }
+        for listener in listeners { listener.cancel() }
+        for job in running.values { job.task.cancel() }
+        for job in running.values { await job.task.value }
+        timer?.task.cancel()
+        timer = nil
+        self.wake = nil
+        path = nil
+        try result.get()
+    }
+
+    /// Removes jobs that were kept long enough, and what was fetched for jobs that are done or gone.
+    package func tidy() async throws {
+        folders.formUnion(try leftovers())
+        _ = try await commands.cleanUp()
+        sweep(store.view(DownloadsView.self))
+    }
+
+    private func learn(_ path: NetworkPath) {
+        if path != NetworkPath.none, self.path ?? NetworkPath.none == NetworkPath.none {
+            arrivals += 1
+        }
+        self.path = path
+        wake?.yield()
+    }
+
+    private func leftovers() throws -> [String] {
+        do throws(FileError) {
+            // Whatever else is there is none of ours.
+            return try store.environment.fileSystem.list(folder)
+                .filter { UUID(uuidString: $0)?.text == $0 }
+        } catch {
+            guard error.code == .notFound else { throw LogError(error) }
+            return []
+        }
+    }
+
+    private func work() async throws {
+        do {
+            try await store.checkOpen()
+            try await step()
+        } catch let error as LogError where [.suspended, .diskFull].contains(error.code) {
+            // It goes on when the store is resumed, or something could be recorded again.
+        }
+    }
+
+    /// Brings what is worked on in line with the jobs, the network and the settings.
+    private func step() async throws {
+        let downloads = store.view(DownloadsView.self)
+        for (jobId, job) in running where downloads[jobId]?.status != .downloading {
+            job.task.cancel()
+        }
+        sweep(downloads)
+        let wantsWiFi = store.view(PreferencesView.self)[user].wifiOnlyDownload
+        switch path {
+        case nil: return
+        case .some(.none): return await halt(.connection)
+        case .cellular where wantsWiFi:
+            await halt(.cellular)
+            for job in downloads.jobs(.queued) {
+                try await tolerant { try await commands.pause(job.id, .cellular, numbers: nil) }
+            }
+        default: try await begin(downloads)
+        }
+    }
+
+    /// Ends all work for want of a network.
+    private func halt(_ reason: PauseReason) async {
+        for (jobId, job) in running {
+            job.task.cancel()
+            await job.task.value
+            _ = try? await tolerant {
+                try await commands.pause(jobId, reason, numbers: job.meter.numbers)
+            }
+        }
+        setTimer(nil)
+    }
+
+    /// Begins what may be worked on now.
+    private func begin(_ downloads: DownloadsView) async throws {
+        var waiting = downloads.jobs(.downloading).filter { isDue($0.id) }
+        waiting +=
+            (downloads.jobs(.queued)
+            + downloads.jobs(.paused).filter {
+                $0.pauseReason == .cellular || $0.pauseReason == .connection && isDue($0.id)
+            }).sorted(by: DownloadJob.precedes)
+        for job in waiting {
+            guard running.count < max(1, options.jobsAtOnce) else { break }
+            // Its last work may not have ended yet.
+            guard running[job.id] == nil else { continue }
+            if job.status != .downloading {
+                guard
+                    try await tolerant({ try await commands.start(job.id, numbers: job.numbers) })
+                else { continue }
+            }
+            start(job)
+        }
+        arm()
+    }
+
+    /// Carries out a command about a job that somebody else may have changed meanwhile.
+    ///
+    /// - Returns: false if it does not fit any more.
+    @discardableResult
+    private func tolerant(_ command: () async throws -> Void) async throws -> Bool {
+        do {
+            try await command()
+            return true
+        } catch let error as EventError where error.code == .refused { return false }
+    }
+
+    // MARK: One job
+
+    private func start(_ job: DownloadJob) {
+        lost[job.id] = nil
+        folders.insert(job.id)
+        let meter = DownloadMeter(
+            bytesMax: options.cityBytesMax, interval: options.progressInterval
+        ) { [hub, id = job.id] in hub.tell(id) }
+        let run = DownloadRun(
+            job: job, source: source, authorizer: authorizer, files: files,
+            fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
+            pace: DownloadPace(options) { [store] in store.randomFraction() }, options: options,
+            checkRoom: { [store, user] in try await Self.checkRoom(for: $0, store, user) })
+        hub.set(meter, for: job.id)
+        running[job.id] = Running(
+            task: Task {
+                let result: Result<DownloadedCity, any Error>
+                do { result = .success(try await run.run()) } catch { result = .failure(error) }
+                await end(job, meter, result)
+            }, meter: meter)
+    }
+
+    /// Records what came of a job.
+    private func end(
+        _ job: DownloadJob, _ meter: DownloadMeter, _ result: Result<DownloadedCity, any Error>
+    ) async {
+        do {
+            switch result {
+            case .success(let city): try await record(city, job, meter)
+            case .failure(is CancellationError): break
+            case .failure(is ConnectionLost):
+                try await commands.pause(job.id, .connection, numbers: meter.numbers)
+                wait(job.id)
+            // The log cannot be written just now, which is not the job's fault.
+            case .failure(let error as LogError): throw error
+            case .failure(let error):
+                try await commands.fail(
+                    job.id, Self.words(error), numbers: meter.numbers)
+            }
+            _ = try await commands.cleanUp()
+        } catch {
+            // Refused: somebody has paused or removed it meanwhile. Suspended: the loop rests, too.
+            // Else the log cannot be written just now: the job is as it was, and is tried later.
+            if !(error is EventError), (error as? LogError)?.code != .suspended { wait(job.id) }
+        }
+        hub.set(nil, for: job.id)
+        running[job.id] = nil
+        wake?.yield()
+    }
+
+    private func record(
+        _ city: DownloadedCity, _ job: DownloadJob, _ meter: DownloadMeter
+    ) async throws {
+        let held = city.files.map(\.file)
+        do {
+            try await commands.complete(
+                job.id, totalBytes: meter.numbers.downloadedBytes
+            ) { [user] transaction in
+                // The user may have asked for it meanwhile.
+                let now = transaction.view(DownloadsView.self)[job.id] ?? job
+                try city.record(isExplicit: now.isExplicit, for: user, in: &transaction)
+            }
+        } catch {
+            await files.release(held)
+            if error is LogError { throw error }
+            // As it is now: it may have been paused at the last moment.
+            guard store.view(DownloadsView.self)[job.id]?.status == .downloading else { return }
+            try await commands.fail(job.id, Self.words(error), numbers: meter.numbers)
+            return
+        }
+        await files.release(held)
+        discard(job.id)
+        // What the city has replaced, or what had to make room for it. If it fails, a later one
+        // does it.
+        _ = try? await files.collect()
+    }
+
+    /// What the user reads.
+    private static func words(_ error: any Error) -> String {
+        let text =
+            switch error {
+            case let error as FileStoreError where error.code == .noSpace:
+                DownloadError.deviceIsFull
+            case let error as LogError where error.code == .diskFull: DownloadError.deviceIsFull
+            default: "\(error)"
+            }
+        return text.isEmpty ? "the download failed" : String(text.prefix(1_000))
+    }
+
+    /// Whether a city of which all sizes are announced would fit what the user allows: else nothing
+    /// of it need be fetched.
+    ///
+    /// - Throws: `StorageLimitError`.
+    private static func checkRoom(
+        for city: DownloadedCity, _ store: EventStore, _ user: String
+    ) async throws {
+        struct Fits: Error {}
+        do {
+            try await store.write { transaction in
+                try city.record(isExplicit: city.isExplicit, for: user, in: &transaction)
+                // Nothing of it is recorded.
+                throw Fits()
+            }
+        } catch is Fits {}
+    }
+
+    // MARK: Waiting
+
+    private func wait(_ jobId: String) {
+        lost[jobId] = (arrivals, .now + options.pausedRetry)
+    }
+
+    /// Whether a job that waits for a connection may be tried: it is another network, or long
+    /// enough ago, or was before this process.
+    private func isDue(_ jobId: String) -> Bool {
+        guard let lost = lost[jobId] else { return true }
+        return lost.arrivals != arrivals || lost.until <= .now
+    }
+
+    /// Sees to it that the loop runs when a job is due by itself. Without such a job there is no
+    /// timer, nor while nothing may be fetched.
+    private func arm() {
+        let downloads = store.view(DownloadsView.self)
+        lost = lost.filter { downloads[$0.key]?.status.isUnfinished ?? false }
+        // One that is due already begins when another ends.
+        setTimer(lost.values.map(\.until).filter { $0 > .now }.min())
+    }
+
+    private func setTimer(_ next: ContinuousClock.Instant?) {
+        guard next != timer?.at else { return }
+        timer?.task.cancel()
+        timer = next.map { next in
+            let task = Task { [sleep = options.sleep] in
+                do { try await sleep(max(.zero, next - .now)) } catch { return }
+                self.ring()
+            }
+            return (task, next)
+        }
+    }
+
+    private func ring() {
+        timer = nil
+        wake?.yield()
+    }
+
+    /// Deletes what was fetched for jobs that are done or gone.
+    private func sweep(_ downloads: DownloadsView) {
+        for jobId in folders where running[jobId] == nil {
+            if let status = downloads[jobId]?.status, status != .completed, status != .cancelled {
+                continue
+            }
+            discard(jobId)
+        }
+    }
+
+    private func discard(_ jobId: String) {
+        // If it fails, the next run tries again.
+        try? DownloadFolder.remove(folder + "/" + jobId, store.environment.fileSystem)
+        folders.remove(jobId)
+    }
+}
+
+extension DownloadedCity {
+    /// Adds the city to a transaction.
+    ///
+    /// - Throws: `StorageLimitError`; `EventError`.
+    fileprivate func record(
+        isExplicit: Bool, for user: String, in transaction: inout EventStore.Transaction
+    ) throws {
+        let images = zip(manifest.images, files).map { image, file in
+            CachedImage(
+                id: image.id, url: image.url.absoluteString, file: file.file, size: file.size,
+                kind: image.kind, width: image.width, height: image.height)
+        }
+        try CityCommands.cache(
+            json: manifest.cityData, images: images, isExplicit: isExplicit, for: user,
+            in: &transaction)
+    }
+}

@@ -1,0 +1,201 @@
+// Fetches one image: asks for what is missing until all is there, has it checked and stored. Part of
+// a DownloadRun. Spec/downloads.md, DL-13 to DL-18.
+
+import Foundation
+import LogStorage
+import OfflineModel
+import Replay
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A file that was downloaded.
+struct DownloadedFile: Hashable, Sendable {
+    /// The file in the store.
+    var file: FileID
+    /// Bytes.
+    var size: Int
+}
+
+/// One image on its way.
+struct ImageFetch {
+    let image: CityManifest.Image
+    let folder: String
+    let files: FileStore
+    let fileSystem: any FileSystem
+    let authorizer: Authorizer
+    let meter: DownloadMeter
+    let pace: DownloadPace
+    let options: DownloadManager.Options
+
+    /// How often an image is fetched anew because its content was wrong.
+    static let anewMax = 2
+    private static let redirectionsMax = 5
+
+    /// Fetches the image and stores it; it is held there until it is released.
+    ///
+    /// - Throws: `DownloadError`; `ConnectionLost`; `FileStoreError`; `LogError`;
+    ///   `CancellationError`.
+    func run() async throws -> DownloadedFile {
+        var part = try PartialFile(
+            url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
+        if part.size == 0, let known = part.sidecar.stored ?? part.sidecar.sha256,
+            let file = try await stored(known)
+        {
+            meter.finish(image.url, bytes: file.size)
+            return file
+        }
+        if let total = image.size ?? part.sidecar.total, part.size > total { try part.discard() }
+        let writer = ImageWriter(
+            part, image, bytesMax: options.imageBytesMax, meter, pace)
+        do {
+            let file = try await fetch(writer)
+            meter.finish(image.url, bytes: file.size)
+            return file
+        } catch {
+            // What was fetched is not fetched again.
+            try? writer.withPart { (part) throws(DownloadError) in
+                if part.sidecar.sha256 == nil { try part.settle() }
+            }
+            throw error
+        }
+    }
+
+    /// The file, if the store has it already.
+    private func stored(_ id: FileID) async throws -> DownloadedFile? {
+        guard await files.hold(id) else { return nil }
+        let path = files.path(of: id)
+        do {
+            let size = try onDisk { () throws(FileError) in
+                try fileSystem.open(path, .read).size()
+            }
+            guard image.size ?? size == size else {
+                throw DownloadError(.badManifest, "an image has another length than announced")
+            }
+            return DownloadedFile(file: id, size: size)
+        } catch {
+            await files.release([id])
+            throw error
+        }
+    }
+
+    private func fetch(_ writer: ImageWriter) async throws -> DownloadedFile {
+        var mistakes = 0
+        var isWhole = writer.withPart { $0.size > 0 } && writer.isWhole ?? false
+        while true {
+            if isWhole {
+                do { return try await store(writer) } catch let error as FileStoreError
+                    where error.code == .damaged
+                {
+                    try anew(writer, "an image's checksum is wrong", &mistakes)
+                }
+            }
+            isWhole = false
+            let before = writer.withPart { $0.size }
+            do {
+                switch try await attempt(writer, isAnew: mistakes > 0) {
+                case .whole: isWhole = true
+                // A server may give as much at a time as it likes.
+                case .ended where writer.withPart({ $0.size }) > before: break
+                case .ended:
+                    try await pace.failed(DownloadError(.unavailable, "an image came in part"))
+                case .failed(let error): try await pace.failed(error)
+                }
+            } catch let error as WrongContent {
+                try anew(writer, error.problem, &mistakes)
+            }
+        }
+    }
+
+    /// What became of a request.
+    private enum Attempt {
+        /// The image is whole.
+        case whole
+        /// The answer ended in good order, and there is more to come.
+        case ended
+        /// It may go well later.
+        case failed(any Error)
+    }
+
+    private struct WrongContent: Error { var problem: String }
+
+    private func anew(
+        _ writer: ImageWriter, _ problem: String, _ mistakes: inout Int
+    ) throws(DownloadError) {
+        mistakes += 1
+        try writer.discard()
+        guard mistakes <= Self.anewMax else {
+            throw DownloadError(
+                .wrongContent, "\(problem), also after it was fetched \(mistakes) times")
+        }
+    }
+
+    private func store(_ writer: ImageWriter) async throws -> DownloadedFile {
+        let (path, size, sha256) = writer.withPart { part in
+            part.close()
+            return (part.path, part.size, part.sidecar.sha256)
+        }
+        let file = try await files.add(moving: path, expecting: sha256)
+        do {
+            try writer.withPart { (part) throws(DownloadError) in try part.moved(to: file) }
+        } catch {
+            await files.release([file])
+            throw error
+        }
+        return DownloadedFile(file: file, size: size)
+    }
+
+    /// One request, and where it is led on to.
+    ///
+    /// - Throws: `WrongContent`; what does not get better by waiting.
+    private func attempt(_ writer: ImageWriter, isAnew: Bool) async throws -> Attempt {
+        var url = image.url
+        for hop in 0...Self.redirectionsMax {
+            try Task.checkCancellation()
+            var request = URLRequest(url: url)
+            request.setValue("image/*, */*;q=0.5", forHTTPHeaderField: "Accept")
+            if isAnew { request.setValue("no-cache", forHTTPHeaderField: "Cache-Control") }
+            if let (offset, validator) = writer.ask(at: url) {
+                request.setValue("bytes=\(offset)-", forHTTPHeaderField: "Range")
+                if let validator { request.setValue(validator, forHTTPHeaderField: "If-Range") }
+            }
+            var broken: (any Error)?
+            do {
+                _ = try await authorizer.send(request, isRedirected: hop > 0, to: writer)
+            } catch {
+                try Failures.check(error)
+                broken = error
+            }
+            switch try writer.outcome() {
+            case .elsewhere(let next): url = next
+            case .wrong(let problem): throw WrongContent(problem: problem)
+            case .refused(let error): throw error
+            case .later(let error): return .failed(error)
+            case .complete: return .whole
+            case .append, .restart:
+                // All bytes may be there although the connection broke.
+                if writer.isWhole ?? (broken == nil) { return .whole }
+                return broken.map(Attempt.failed) ?? .ended
+            case nil: return .failed(broken ?? URLError(.badServerResponse))
+            }
+        }
+        throw DownloadError(.refused, "an image: the server leads from one place to the next")
+    }
+}
+
+/// Errors of a request.
+enum Failures {
+    /// Lets pass what may go well later.
+    ///
+    /// - Throws: `CancellationError`; `DownloadError` for what does not get better by waiting.
+    static func check(_ error: any Error) throws {
+        if Task.isCancelled || error is CancellationError { throw CancellationError() }
+        switch error {
+        case let error as TransportError:
+            throw DownloadError(.unauthorized, error.description)
+        case let error as DownloadError where error.code != .unavailable: throw error
+        default: break
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// A store, a server and a manager between them: what most tests of downloads begin with.
+
+import Daybook
+import DaybookTestKit
+import DownloadHistories
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// A network that tests switch.
+final class TestNetwork: Reachability {
+    private struct State {
+        var path: NetworkPath
+        var listeners: [AsyncStream<NetworkPath>.Continuation] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ path: NetworkPath = .wifi) { state = Mutex(State(path: path)) }
+
+    var paths: AsyncStream<NetworkPath> {
+        AsyncStream { continuation in
+            state.withLock { state in
+                state.listeners.append(continuation)
+                continuation.yield(state.path)
+            }
+        }
+    }
+
+    func set(_ path: NetworkPath) {
+        state.withLock { state in
+            state.path = path
+            for listener in state.listeners { listener.yield(path) }
+        }
+    }
+}
+
+/// Waits that are over at once, and are remembered.
+final class Waits: Sendable {
+    private let seen = Mutex<[Duration]>([])
+    var all: [Duration] { seen.withLock { $0 } }
+
+    /// Waits for good, from this length on: nobody is to be woken by it.
+    let endless: Duration
+
+    init(endless: Duration = .seconds(600)) { self.endless = endless }
+
+    func wait(_ duration: Duration) async throws {
+        seen.withLock { $0.append(duration) }
+        guard duration >= endless else { return await Task.yield() }
+        try await Task.sleep(for: .seconds(3_600))
+    }
+}
+
+/// A job failed that was to go well.
+struct Failed: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// Everything a download needs.
+struct Bench {
+    var store: OfflineStore
+    var manager: DownloadManager
+    let server: ImageServer
+    let network: TestNetwork
+    let waits: Waits
+    private var work: Task<Void, any Error>
+
+    static let user = "ada"
+
+    /// Opens a store and starts a manager.
+    ///
+    /// - Parameters:
+    ///   - files: where the store is.
+    ///   - answer: what the server says.
+    init(
+        _ files: any FileSystem = InMemoryFileSystem(), at folder: String = "/log",
+        network: TestNetwork = TestNetwork(), waits: Waits = Waits(),
+        credentials: any Credentials = NoCredentials(),
+        clock: @escaping @Sendable () -> Int64 = LogEnvironment.systemTime,
+        options change: (inout DownloadManager.Options) -> Void = { _ in },
+        _ answer: @escaping @Sendable (ImageServer.Request) -> ImageServer.Reply
+    ) async throws {
+        self.network = network
+        self.waits = waits
+        server = try ImageServer(answer)
+        store = try await OfflineStore.open(
+            at: URL(filePath: folder), environment: LogEnvironment(fileSystem: files, now: clock))
+        var options = DownloadManager.Options()
+        options.timeoutSeconds = 20
+        options.progressInterval = .zero
+        options.sleep = { try await waits.wait($0) }
+        change(&options)
+        manager = DownloadManager(
+            store, base: try #require(URL(string: server.base)), credentials: credentials,
+            user: Self.user, reachability: network, options: options)
+        work = Task { [manager] in try await manager.run() }
+    }
+
+    /// Waits until a job is in a state.
+    func expect(
+        _ jobId: String, _ status: DownloadStatus, file: String = #fileID, line: Int = #line
+    ) async throws {
+        try await eventually(file: file, line: line) {
+            let job = store.view(DownloadsView.self)[jobId]
+            if status != .failed, let message = job?.errorMessage {
+                throw Failed(description: "\(file):\(line): \(message)")
+            }
+            return job?.status == status
+        }
+    }
+
+    /// Downloads a city to its end.
+    @discardableResult
+    func download(_ city: SampleCity, to status: DownloadStatus = .completed) async throws
+        -> DownloadJob
+    {
+        let job = try await store.downloads.queue(city.id)
+        try await expect(job.id, status)
+        return try #require(store.view(DownloadsView.self)[job.id])
+    }
+
+    /// The images of a city are there, byte for byte.
+    func check(_ city: SampleCity) async throws {
+        let cached = try #require(store.view(CitiesView.self).offline(city.id))
+        try #require(cached.images.count == city.images.count)
+        for (image, bytes) in zip(cached.images, city.images) {
+            #expect(try await store.files.read(image.file) == bytes)
+            #expect(image.size == bytes.count)
+        }
+    }
+
+    /// Ends the manager as a process ends.
+    func stop() async throws {
+        work.cancel()
+        try await work.value
+    }
+
+    /// Ends everything; nothing may have gone wrong.
+    func close() async throws {
+        try await stop()
+        try await store.close()
+        server.stop()
+    }
+}

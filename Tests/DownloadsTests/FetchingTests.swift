@@ -1,0 +1,396 @@
+// How images are fetched from a server that does what a server should not: over a real connection.
+
+import Daybook
+import DaybookTestKit
+import DownloadHistories
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Downloads
+
+private let tag = "\"v1\""
+
+@Suite struct FetchingTests {
+    @Test(.verifies("DL-5", "DL-10", "DL-13"))
+    func `a city and its images are there when the job is complete, each fetched once`()
+        async throws
+    {
+        let city = SampleCity("são paulo/1?", sizes: [100_000, 0, 1, 70_000, 30_000, 5_000, 9])
+        let path = "/cities/s%C3%A3o%20paulo%2F1%3F"
+        let bench = try await Bench { request in
+            var reply =
+                request.path == path
+                ? .json(city.manifest) : city.reply(to: request) ?? ImageServer.Reply(404)
+            if city.image(request.path) != nil { reply.bytesPerSecond = 2_000_000 }
+            return reply
+        }
+        let job = try await bench.download(city)
+        try await bench.check(city)
+        #expect(job.totalBytes == 205_010 && job.downloadedBytes == 205_010)
+        #expect(job.progress == 100 && job.completedAt != nil)
+        let cached = try #require(bench.store.view(CitiesView.self).offline(city.id))
+        #expect(cached.isExplicitDownload && cached.images.map(\.kind)[0] == .hero)
+        #expect(cached.images[1].url == bench.server.base + "/images/1.jpg")
+        #expect(bench.server.requests.count == 1 + city.images.count)
+        #expect(bench.server.mostAtOnce <= 4)
+        // State and city came in one commit: no position lies between them.
+        let last = await bench.store.events.lastDurable
+        #expect(try await bench.store.events.event(at: last)?.type == DownloadCompleted.type)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-13", "DL-16"))
+    func `what breaks off goes on where it was, and no byte is sent twice`() async throws {
+        let city = SampleCity(sizes: [200_000, 150_000])
+        let bench = try await Bench { request in
+            guard var reply = city.reply(to: request) else { return ImageServer.Reply(404) }
+            if city.image(request.path) != nil, reply.body.count > 40_000 {
+                reply.cutAfter = 40_000
+            }
+            return reply
+        }
+        // Every part is progress, so it never gives up.
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count >= 5)
+        let requests = bench.server.requests(SampleCity.path(0)).dropFirst()
+        #expect(requests.allSatisfy { $0.rangeStart ?? 0 > 0 && $0.headers["if-range"] != nil })
+        // What a broken connection swallows was sent; nothing else was sent twice.
+        let starts = requests.compactMap(\.rangeStart)
+        #expect(starts == starts.sorted())
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16")) func `a server that knows no ranges is taken as it is`() async throws
+    {
+        let city = SampleCity(sizes: [200_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            var reply = ImageServer.Reply(200, [("ETag", tag)], image)
+            if request.earlier < 3 { reply.cutAfter = 50_000 * (request.earlier + 1) }
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0))[1].rangeStart != nil)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-14", "DL-16"), arguments: [true, false])
+    func `an image that changes while it is fetched is fetched anew`(isHonest: Bool) async throws {
+        var sample = SampleCity(sizes: [200_000])
+        sample.tellsChecksums = false
+        let new = sample
+        let old = SampleCity(sizes: [200_000], seed: 2)
+        let bench = try await Bench { request in
+            guard let image = new.image(request.path) else {
+                return new.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            if request.earlier == 0 {
+                var reply = ImageServer.Reply.content(old.images[0], etag: tag, to: request)
+                reply.cutAfter = 90_000
+                return reply
+            }
+            var request = request
+            // One that does not look at If-Range sends the rest of another image.
+            if !isHonest { request.headers["if-range"] = nil }
+            return .content(image, etag: "\"v2\"", to: request)
+        }
+        try await bench.download(new)
+        try await bench.check(new)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-14"))
+    func `without a validator and a checksum nothing is gone on from`() async throws {
+        var sample = SampleCity(sizes: [100_000])
+        sample.tellsChecksums = false
+        let city = sample
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            // A weak tag, and a date too young to stand for every byte.
+            var reply = ImageServer.Reply(
+                200,
+                [
+                    ("ETag", "W/\"1\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                    ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                ], image)
+            if request.earlier == 0 { reply.cutAfter = 50_000 }
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).allSatisfy { $0.rangeStart == nil })
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-14")) func `a date of last change is a validator once it is old enough`()
+        async throws
+    {
+        var sample = SampleCity(sizes: [100_000])
+        sample.tellsChecksums = false
+        let city = sample
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            var request = request
+            let validator = request.headers["if-range"]
+            request.headers["if-range"] = nil
+            var reply =
+                validator == nil || validator == date
+                ? ImageServer.Reply.content(image, etag: nil, to: request)
+                : ImageServer.Reply(200, [], image)
+            reply.headers += [
+                ("Last-Modified", date), ("Date", "Sun, 06 Nov 1994 08:49:38 GMT"),
+            ]
+            if request.earlier == 0 { reply.cutAfter = 50_000 }
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0))[1].headers["if-range"] == date)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-17"), arguments: ["manifest", "Repr-Digest", "Content-Digest"])
+    func `a wrong checksum is fetched anew twice, then the job fails`(source: String) async throws {
+        var sample = SampleCity(sizes: [50_000])
+        sample.tellsChecksums = source == "manifest"
+        let city = sample
+        let digest = Data(FileID(of: city.images[0]).bytes).base64EncodedString()
+        let bench = try await Bench { request in
+            guard var image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            image[7] ^= 1
+            var reply = ImageServer.Reply.content(image, etag: tag, to: request)
+            if source != "manifest" {
+                reply.headers.append((source, "md5=:AAAA:, sha-256=:\(digest):"))
+            }
+            return reply
+        }
+        let job = try await bench.download(city, to: .failed)
+        #expect(
+            job.errorMessage == "an image's checksum is wrong, also after it was fetched 3 times")
+        #expect(bench.server.requests(SampleCity.path(0)).count == 3)
+        #expect(
+            bench.server.requests(SampleCity.path(0)).map { $0.headers["cache-control"] }
+                == [nil, "no-cache", "no-cache"])
+        #expect(bench.store.view(CitiesView.self).offline(city.id) == nil)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-17")) func `a checksum that is right the second time is enough`()
+        async throws
+    {
+        let city = SampleCity(sizes: [50_000])
+        let bench = try await Bench { request in
+            guard var image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            if request.earlier == 0 { image[49_999] ^= 0x80 }
+            return .content(image, etag: tag, to: request)
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16", "DL-21"))
+    func `a body that is longer than announced is refused, and not read to its end`()
+        async throws
+    {
+        let city = SampleCity(sizes: [50_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            var reply = ImageServer.Reply(200, [("ETag", tag)], image)
+            (reply.length, reply.isEndless) = (nil, true)
+            return reply
+        }
+        let job = try await bench.download(city, to: .failed)
+        #expect(job.errorMessage?.contains("more bytes than announced") ?? false)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 3)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-21"))
+    func
+        `an endless image of unknown size ends at the limit of an image, all of them at the city's`()
+        async throws
+    {
+        var sample = SampleCity(sizes: [1_000, 1_000])
+        (sample.tellsSizes, sample.tellsChecksums) = (false, false)
+        let city = sample
+        for limit in [\DownloadManager.Options.imageBytesMax, \.cityBytesMax] {
+            let bench = try await Bench(options: { $0[keyPath: limit] = 300_000 }) { request in
+                guard let image = city.image(request.path) else {
+                    return city.reply(to: request) ?? ImageServer.Reply(404)
+                }
+                var reply = ImageServer.Reply(200, [], image)
+                (reply.length, reply.isEndless) = (nil, true)
+                return reply
+            }
+            let job = try await bench.download(city, to: .failed)
+            #expect(job.errorMessage?.contains("more bytes than") ?? false)
+            #expect(job.downloadedBytes <= 600_000)
+            try await bench.close()
+        }
+    }
+
+    @Test(.verifies("DL-21")) func `sizes that are announced are checked before a byte is fetched`()
+        async throws
+    {
+        let city = SampleCity(sizes: [200_000, 200_000])
+        for (limit, words) in [
+            (\DownloadManager.Options.imageBytesMax, "an image of 200000 bytes"),
+            (\.cityBytesMax, "a city of more than 199999 bytes"),
+        ] {
+            let bench = try await Bench(options: { $0[keyPath: limit] = 199_999 }) {
+                city.reply(to: $0) ?? ImageServer.Reply(404)
+            }
+            let job = try await bench.download(city, to: .failed)
+            #expect(job.errorMessage?.hasPrefix(words) ?? false)
+            #expect(bench.server.requests.map(\.path) == [city.path])
+            try await bench.close()
+        }
+    }
+
+    @Test(.verifies("DL-16"))
+    func `a length that promises more than comes is asked for again`() async throws {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            guard request.earlier == 0 else { return .content(image, etag: tag, to: request) }
+            // Ends in good order, with less than it says.
+            var reply = ImageServer.Reply(200, [("ETag", tag)], Array(image[..<60_000]))
+            reply.length = 100_000
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).map(\.rangeStart) == [nil, 60_000])
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16"), arguments: [true, false])
+    func `an image that is shorter than announced fails the job`(tellsLength: Bool) async throws {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            var reply = ImageServer.Reply.content(
+                Array(image[..<60_000]), etag: tag, to: request)
+            if !tellsLength, reply.status == 200 { reply.length = nil }
+            return reply
+        }
+        let job = try await bench.download(city, to: .failed)
+        #expect(job.errorMessage?.contains("shorter") ?? false)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16"), arguments: ["bytes 0-49999/100000", "bytes 50001-99999/100000", "x"])
+    func `a part that nobody asked for is never put behind what is there`(
+        range: String
+    ) async throws {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            if request.earlier == 0 {
+                var reply = ImageServer.Reply.content(image, etag: tag, to: request)
+                reply.cutAfter = 50_000
+                return reply
+            }
+            guard request.rangeStart != nil else {
+                return .content(image, etag: tag, to: request)
+            }
+            return ImageServer.Reply(
+                206, [("ETag", tag), ("Content-Range", range)], Array(image[50_000...]))
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 3)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18")) func `a server that stalls is left after a while, and asked again`()
+        async throws
+    {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench(options: { $0.timeoutSeconds = 1 }) { request in
+            guard var reply = city.reply(to: request) else { return ImageServer.Reply(404) }
+            if city.image(request.path) != nil, request.earlier == 0 { reply.stallAfter = 30_000 }
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0))[1].rangeStart == 30_000)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18")) func `server errors are tried again, and Retry-After is kept`()
+        async throws
+    {
+        let city = SampleCity(sizes: [1_000])
+        let bench = try await Bench { request in
+            if request.path == city.path, request.earlier < 2 { return ImageServer.Reply(500) }
+            if city.image(request.path) != nil, request.earlier == 0 {
+                return ImageServer.Reply(429, [("Retry-After", "77")])
+            }
+            if city.image(request.path) != nil, request.earlier == 1 {
+                return ImageServer.Reply(503, [("Retry-After", "9999999")])
+            }
+            return city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        // A wait of more than ten minutes would be waited for: the longest that is kept is shorter.
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.waits.all.count >= 4 }
+        #expect(bench.waits.all[..<2].allSatisfy { $0 < .seconds(1) })
+        #expect(bench.waits.all[2] >= .seconds(77) && bench.waits.all[2] < .seconds(80))
+        #expect(bench.waits.all[3] == .seconds(3_600))
+        try await bench.store.downloads.cancel(job.id)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18"), arguments: [400, 403, 404, 410, 301, 204])
+    func `what no later request would change fails the job, with a reason`(
+        status: Int
+    ) async throws {
+        let city = SampleCity(sizes: [1_000])
+        for path in [city.path, SampleCity.path(0)] {
+            let bench = try await Bench { request in
+                request.path == path
+                    ? ImageServer.Reply(status)
+                    : city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            let job = try await bench.download(city, to: .failed)
+            #expect(job.errorMessage?.contains("\(status)") ?? false)
+            #expect(bench.server.requests(path).count == 1)
+            try await bench.close()
+        }
+    }
+
+    @Test(.verifies("DL-17")) func `what the store has already is not fetched`() async throws {
+        let city = SampleCity(sizes: [50_000, 60_000])
+        let bench = try await Bench { city.reply(to: $0) ?? ImageServer.Reply(404) }
+        try await bench.download(city)
+        try await bench.download(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 1)
+        #expect(bench.store.view(CitiesView.self).offline(city.id)?.version == 2)
+        try await bench.close()
+    }
+}

@@ -1,0 +1,454 @@
+// When jobs are worked on and when they rest; what is left on the disk; what a process finds that
+// follows another. Over a real connection.
+
+import Daybook
+import DaybookTestKit
+import DownloadHistories
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Downloads
+
+/// A server that sends images slowly, so that there is time to do something to a job.
+@Sendable private func slowly(
+    _ city: SampleCity, _ request: ImageServer.Request
+) -> ImageServer.Reply {
+    var reply = city.reply(to: request) ?? ImageServer.Reply(404)
+    if city.image(request.path) != nil { reply.bytesPerSecond = 100_000 }
+    return reply
+}
+
+/// A server that sends the first part of an image and then nothing.
+@Sendable private func stalling(
+    _ city: SampleCity, after count: Int, _ request: ImageServer.Request
+) -> ImageServer.Reply {
+    var reply = city.reply(to: request) ?? ImageServer.Reply(404)
+    if city.image(request.path) != nil, request.earlier == 0 { reply.stallAfter = count }
+    return reply
+}
+
+/// The names in a folder; none if it is not there.
+private func names(_ folder: String, _ files: any FileSystem) -> [String] {
+    (try? files.list(folder)) ?? []
+}
+
+private let incoming = "/log/files/incoming"
+
+@Suite struct ManagerTests {
+    @Test(.verifies("DL-19")) func `a user pauses, resumes and cancels at any moment`() async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [60_000, 60_000])
+        let bench = try await Bench(files) { stalling(city, after: 20_000, $0) }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 40_000 }
+        try await bench.manager.pause(job.id)
+        let paused = try #require(bench.store.view(DownloadsView.self)[job.id])
+        #expect(paused.status == .paused && paused.pauseReason == .user)
+        #expect(paused.downloadedBytes == 40_000 && paused.totalBytes == 120_000)
+        #expect(paused.progress == 33 && paused.currentStep == "Downloading images (0/2)")
+        // Nothing but the user ends this pause.
+        bench.network.set(.none)
+        bench.network.set(.wifi)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.status == .paused)
+        try await bench.store.downloads.resume(job.id)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        // It went on where it was.
+        #expect(bench.server.requests(SampleCity.path(0))[1].rangeStart == 20_000)
+
+        let other = SampleCity("porto", sizes: [50_000], seed: 9)
+        let second = try await Bench(files, at: "/other") { stalling(other, after: 10_000, $0) }
+        let doomed = try await second.store.downloads.queue(other.id)
+        try await eventually { second.manager.job(doomed.id)?.downloadedBytes == 10_000 }
+        #expect(!names("/other/files/incoming", files).isEmpty)
+        try await second.store.downloads.cancel(doomed.id)
+        try await eventually { names("/other/files/incoming", files).isEmpty }
+        #expect(second.store.view(DownloadsView.self).jobs.isEmpty)
+        try await second.close()
+        try await bench.close()
+        #expect(names(incoming, files).isEmpty)
+    }
+
+    @Test(.verifies("DL-19"))
+    func `on a network that is paid by volume jobs wait for Wi-Fi, or for another wish`()
+        async throws
+    {
+        let city = SampleCity(sizes: [60_000])
+        let bench = try await Bench(network: TestNetwork(.cellular)) {
+            stalling(city, after: 20_000, $0)
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await bench.expect(job.id, .paused)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .cellular)
+        #expect(bench.server.requests.isEmpty)
+        bench.network.set(.wifi)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        bench.network.set(.cellular)
+        try await bench.expect(job.id, .paused)
+        let paused = try #require(bench.store.view(DownloadsView.self)[job.id])
+        #expect(paused.pauseReason == .cellular && paused.downloadedBytes == 20_000)
+        // The settings count at once.
+        try await bench.store.preferences.update(for: Bench.user) { $0.wifiOnlyDownload = false }
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-19")) func `without a network a job pauses, and goes on when there is one`()
+        async throws
+    {
+        let city = SampleCity(sizes: [60_000])
+        let bench = try await Bench { stalling(city, after: 20_000, $0) }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        bench.network.set(.none)
+        try await bench.expect(job.id, .paused)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        bench.network.set(.wifi)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        #expect(bench.waits.all.isEmpty)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18", "DL-19"))
+    func
+        `five failures in a row pause a job, until there is another network or a slow timer rings`()
+        async throws
+    {
+        let city = SampleCity(sizes: [30_000])
+        let isUp = Mutex(false)
+        let waits = Waits(endless: .seconds(900))
+        let bench = try await Bench(waits: waits) { request in
+            guard isUp.withLock({ $0 }) || request.path == city.path else {
+                var reply = ImageServer.Reply(200)
+                (reply.body, reply.length, reply.cutAfter) = ([0], 30_000, 0)
+                return reply
+            }
+            return city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await bench.expect(job.id, .paused)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 5)
+        // Full jitter: any wait up to a bound that doubles; then the timer of a quarter of an hour.
+        try await eventually { waits.all.count == 5 }
+        for (wait, most) in zip(waits.all, [500, 1_000, 2_000, 4_000]) {
+            #expect(wait >= .zero && wait <= .milliseconds(most))
+        }
+        #expect(waits.all[4] > .seconds(880) && waits.all[4] <= .seconds(900))
+        isUp.withLock { $0 = true }
+        bench.network.set(.none)
+        bench.network.set(.wifi)
+        try await bench.expect(job.id, .completed)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18", "DL-19")) func `a job that waits for a connection is tried by itself`()
+        async throws
+    {
+        let city = SampleCity(sizes: [3_000])
+        let bench = try await Bench(options: { $0.failuresMax = 1 }) { request in
+            request.path == city.path && request.earlier < 3
+                ? ImageServer.Reply(503) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        // Its waits are over at once.
+        let job = try await bench.store.downloads.queue(city.id)
+        try await bench.expect(job.id, .completed)
+        #expect(bench.server.requests(city.path).count == 4)
+        #expect(job.id == bench.store.view(DownloadsView.self).jobs[0].id)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-19")) func `with nothing to do there is no timer and no request`()
+        async throws
+    {
+        let city = SampleCity(sizes: [3_000])
+        let bench = try await Bench { city.reply(to: $0) ?? ImageServer.Reply(404) }
+        try await bench.download(city)
+        let done = bench.server.requests.count
+        let paused = try await bench.store.downloads.queue("porto")
+        try await bench.expect(paused.id, .failed)
+        try await bench.store.cities.save("x", by: "u")
+        #expect(bench.waits.all.isEmpty)
+        #expect(bench.server.requests.count == done + 1)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-23")) func `jobs are worked on one at a time, the explicit ones first`()
+        async throws
+    {
+        let network = TestNetwork(.none)
+        let cities = ["a", "b", "c", "d"].map { SampleCity($0, sizes: [20_000]) }
+        let bench = try await Bench(network: network, options: { $0.imagesAtOnce = 2 }) { request in
+            for city in cities where city.path == request.path { return .json(city.manifest) }
+            return slowly(cities[0], request)
+        }
+        for (city, isExplicit) in zip(cities, [false, false, true, true]) {
+            try await bench.store.downloads.queue(city.id, isExplicit: isExplicit)
+        }
+        network.set(.wifi)
+        try await eventually { bench.store.view(DownloadsView.self).count(.completed) == 4 }
+        let order = bench.server.requests.filter { $0.path.hasPrefix("/cities/") }.map(\.path)
+        #expect(order == ["/cities/c", "/cities/d", "/cities/a", "/cities/b"])
+        #expect(bench.server.mostAtOnce == 1)
+        #expect(bench.store.view(CitiesView.self).offline("a")?.isExplicitDownload == false)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-20")) func `progress begins with the present, counts up and ends`()
+        async throws
+    {
+        let city = SampleCity(sizes: [40_000, 40_000])
+        let bench = try await Bench { slowly(city, $0) }
+        let queued = try await bench.store.downloads.queue(city.id)
+        var seen: [DownloadJob] = []
+        for await job in bench.manager.progress(of: queued.id) {
+            #expect(job.downloadedBytes <= job.totalBytes && (0...100).contains(job.progress))
+            seen.append(job)
+            if job.status == .completed { break }
+        }
+        #expect(seen.count > 4)
+        #expect([.queued, .downloading].contains(seen[0].status))
+        let downloading = seen.filter { $0.status == .downloading && $0.totalBytes > 0 }
+        #expect(downloading.map(\.downloadedBytes) == downloading.map(\.downloadedBytes).sorted())
+        #expect(downloading.contains { 0 < $0.progress && $0.progress < 100 })
+        #expect(
+            Set(downloading.map(\.currentStep)).isSubset(of: [
+                "Downloading images (0/2)", "Downloading images (1/2)", "Downloading images (2/2)",
+            ]))
+        // Who comes late is told what is, and that it has gone.
+        var late = bench.manager.progress(of: queued.id).makeAsyncIterator()
+        #expect(await late.next()?.status == .completed)
+        try await bench.store.downloads.remove(queued.id)
+        #expect(await late.next() == nil)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-15"))
+    func `the next process goes on where this one was, and tidies up`() async throws {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [60_000, 1_000])
+        let first = try await Bench(files) { stalling(city, after: 30_000, $0) }
+        let job = try await first.store.downloads.queue(city.id)
+        try await eventually { first.manager.job(job.id)?.downloadedBytes == 31_000 }
+        try await first.close()
+        // What another process may have left.
+        let gone = "00000000-0000-4000-8000-0000000000aa"
+        try files.createDirectory("\(incoming)/\(gone)")
+        _ = try files.open("\(incoming)/\(gone)/x.part", .createNew)
+        try files.createDirectory("\(incoming)/mine")
+
+        let second = try await Bench(files) { city.reply(to: $0) ?? ImageServer.Reply(404) }
+        #expect(second.store.view(DownloadsView.self)[job.id]?.status == .downloading)
+        try await second.expect(job.id, .completed)
+        try await second.check(city)
+        #expect(second.server.requests(SampleCity.path(0)).map(\.rangeStart) == [30_000])
+        #expect(second.server.requests(SampleCity.path(1)).isEmpty)
+        try await second.close()
+        #expect(try files.list(incoming) == ["mine"])
+    }
+
+    @Test(.verifies("DL-14", "DL-15"))
+    func `without a checksum only what was durable is gone on from after a kill`() async throws {
+        let files = InMemoryFileSystem()
+        var sample = SampleCity(sizes: [2_500_000])
+        sample.tellsChecksums = false
+        let city = sample
+        let first = try await Bench(files) { stalling(city, after: 2_300_000, $0) }
+        let job = try await first.store.downloads.queue(city.id)
+        try await eventually { first.manager.job(job.id)?.downloadedBytes == 2_300_000 }
+        // As a power cut may leave it: the length is there, the last bytes are not.
+        let folder = "\(incoming)/\(job.id)"
+        let part = try #require(files.list(folder).first { $0.hasSuffix(".part") })
+        let sidecar = try #require(files.list(folder).first { $0.hasSuffix(".json") })
+        let (bytes, known) = try (
+            files.open("\(folder)/\(part)", .read).read(at: 0, count: 3_000_000),
+            files.open("\(folder)/\(sidecar)", .read).read(at: 0, count: 10_000)
+        )
+        try await first.close()
+        var torn = bytes
+        for index in torn.indices.suffix(50_000) { torn[index] = 0 }
+        try files.open("\(folder)/\(part)", .readWrite).write(torn, at: 0)
+        let file = try files.open("\(folder)/\(sidecar)", .readWrite)
+        try file.truncate(to: 0)
+        try file.write(known, at: 0)
+
+        let second = try await Bench(files) { city.reply(to: $0) ?? ImageServer.Reply(404) }
+        try await second.expect(job.id, .completed)
+        try await second.check(city)
+        let start = try #require(second.server.requests(SampleCity.path(0))[0].rangeStart)
+        #expect(start >= 1_048_576 && start < 2_250_000)
+        try await second.close()
+    }
+
+    @Test(.verifies("DL-22")) func `a full device fails the job in words, and loses nothing`()
+        async throws
+    {
+        let files = FullFileSystem()
+        let (small, big) = (SampleCity(sizes: [1_000]), SampleCity("big", sizes: [90_000], seed: 5))
+        let bench = try await Bench(files) { request in
+            small.reply(to: request)
+                ?? (request.path == big.path
+                    ? .json(big.manifest.replacing("/images/0.jpg", with: "/big.jpg"))
+                    : .content(big.images[0], etag: nil, to: request))
+        }
+        try await bench.download(small)
+        files.isFull.withLock { $0 = true }
+        let failed = try await bench.download(big, to: .failed)
+        #expect(failed.errorMessage == DownloadError.deviceIsFull)
+        try await bench.check(small)
+        files.isFull.withLock { $0 = false }
+        try await bench.store.downloads.retry(failed.id)
+        try await bench.expect(failed.id, .completed)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-24"))
+    func `a city that leaves no room fails before its images are fetched`()
+        async throws
+    {
+        let city = SampleCity(sizes: [1_000])
+        let bench = try await Bench(options: {
+            $0.imageBytesMax = .max
+            $0.cityBytesMax = .max
+        }) { request in
+            request.path == city.path
+                ? .json(
+                    city.manifest.replacing(
+                        #""size":1000"#, with: #""size":\#(120 * 1_048_576)"#))
+                : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let job = try await bench.download(city, to: .failed)
+        #expect(job.errorMessage?.contains("the storage limit is 104857600") ?? false)
+        #expect(bench.server.requests.map(\.path) == [city.path])
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-14"))
+    func `partial files are the owner's alone, and links are not followed`()
+        async throws
+    {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func mode(_ url: URL) throws -> Int {
+            let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+            return try #require(attributes[.posixPermissions] as? Int)
+        }
+        let city = SampleCity(sizes: [50_000])
+        let cache = folder.appending(path: "caches/downloads")
+        let bench = try await Bench(
+            POSIXFileSystem(), at: folder.appending(path: "log").path,
+            options: { $0.cacheFolder = cache.path }
+        ) { stalling(city, after: 20_000, $0) }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        let own = cache.appending(path: job.id)
+        #expect(try mode(cache) == 0o700 && mode(own) == 0o700)
+        let found = try FileManager.default.contentsOfDirectory(atPath: own.path)
+        #expect(found.count == 2)
+        for name in found { #expect(try mode(own.appending(path: name)) == 0o600) }
+        // Somebody puts a link where a part was.
+        try await bench.manager.pause(job.id)
+        try await eventually { bench.manager.job(job.id)?.status == .paused }
+        let victim = folder.appending(path: "victim")
+        try Data("mine".utf8).write(to: victim)
+        let part = own.appending(path: try #require(found.first { $0.hasSuffix(".part") }))
+        try await bench.stop()
+        try FileManager.default.removeItem(at: part)
+        try FileManager.default.createSymbolicLink(at: part, withDestinationURL: victim)
+        let work = Task { [manager = bench.manager] in try await manager.run() }
+        try await bench.store.downloads.resume(job.id)
+        try await bench.expect(job.id, .failed)
+        #expect(try Data(contentsOf: victim) == Data("mine".utf8))
+        work.cancel()
+        try await work.value
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-4", "DL-19")) func `jobs of a day ago are gone when a manager begins`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [10])
+        let now = Mutex<Int64>(1_700_000_000_000)
+        let clock: @Sendable () -> Int64 = { now.withLock { $0 } }
+        let first = try await Bench(files, clock: clock) {
+            city.reply(to: $0) ?? ImageServer.Reply(404)
+        }
+        try await first.download(city)
+        try await first.close()
+        now.withLock { $0 += 86_400_000 }
+        let second = try await Bench(files, clock: clock) { _ in ImageServer.Reply(500) }
+        try await eventually { second.store.view(DownloadsView.self).jobs.isEmpty }
+        try await second.check(city)
+        try await second.close()
+    }
+
+    @Test(.verifies("DL-19"))
+    func `a suspended store is left alone, and the job is done at its return`()
+        async throws
+    {
+        let city = SampleCity(sizes: [60_000])
+        let bench = try await Bench { slowly(city, $0) }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes ?? 0 > 0 }
+        try await bench.store.suspend()
+        try await eventually {
+            bench.manager.job(job.id)?.downloadedBytes ?? 0 == 60_000
+                || bench.manager.job(job.id)?.totalBytes == 0
+        }
+        try await bench.store.resume()
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-15"))
+    func `a process that is killed again and again downloads everything once`() async throws {
+        var options = DownloadHistory.Options()
+        options.kills = 3
+        options.images = 4
+        options.bytesPerSecond = 256 * 1_024
+        let soaker = try #require(
+            [
+                Bundle.main.bundleURL,
+                URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent(),
+            ]
+            .map { $0.appending(path: "soaker") }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) })
+        let counts = try await DownloadHistory(soaker, ["download"], options: options).run()
+        #expect(counts["kills"] == 3)
+        // What was on its way at a kill, and no more.
+        #expect(try #require(counts["bytes transferred in vain"]) <= 3 * 4 * 131_072)
+    }
+}
+
+/// A file system in memory that can be full for files that are being fetched.
+private final class FullFileSystem: ForwardingFileSystem {
+    let memory = InMemoryFileSystem()
+    let isFull = Mutex(false)
+    var base: any FileSystem { memory }
+
+    private final class FullFile: ForwardingFile {
+        let file: any File
+        let owner: FullFileSystem
+        init(_ file: any File, _ owner: FullFileSystem) { (self.file, self.owner) = (file, owner) }
+        func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+            guard !owner.isFull.withLock({ $0 }) || offset < 20_000 else {
+                throw FileError(
+                    .noSpace, operation: "write", path: "x", reason: "No space left on device")
+            }
+            try file.write(bytes, at: offset)
+        }
+    }
+
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        let file = try memory.open(path, mode)
+        return path.hasSuffix(".part") ? FullFile(file, self) : file
+    }
+}

@@ -1,0 +1,221 @@
+// What a server may say about a city, and who gets the token.
+
+import Daybook
+import DownloadHistories
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Downloads
+
+/// Tokens that are counted.
+private actor Tokens: Credentials {
+    private(set) var refreshed = 0
+    func token() -> AccessToken? { AccessToken("old") }
+    func refresh(_ old: AccessToken?) -> AccessToken? {
+        refreshed += 1
+        return AccessToken("new")
+    }
+}
+
+@Suite struct ManifestTests {
+    private static let base = URL(string: "https://server/v1/cities/lisbon")
+
+    private static func read(_ json: String) throws -> CityManifest {
+        try CityManifest(
+            json: Array(json.utf8), cityId: "lisbon", from: try #require(Self.base))
+    }
+
+    @Test(.verifies("DL-10")) func `a manifest is read, addresses as seen from it`() throws {
+        let city = SampleCity(sizes: [5, 6])
+        var manifest = try Self.read(city.manifest)
+        #expect(
+            manifest.images.map(\.url.absoluteString) == [
+                "https://server/images/0.jpg", "https://server/images/1.jpg",
+            ])
+        #expect(manifest.images[1].sha256 == FileID(of: city.images[1]))
+        #expect(manifest.images.map(\.size) == [5, 6] && manifest.images[0].kind == .hero)
+        #expect(manifest.cityData == Array(city.data.utf8))
+        manifest = try Self.read(
+            #"{"city":\#(city.data),"images":[{"id":"x","url":"x.jpg","type":"attraction","#
+                + #""width":1,"height":2,"later":true}],"more":1}"#)
+        #expect(manifest.images[0].url.absoluteString == "https://server/v1/cities/x.jpg")
+        #expect(manifest.images[0].size == nil && manifest.images[0].sha256 == nil)
+    }
+
+    @Test(
+        .verifies("DL-10", "DL-12"),
+        arguments: [
+            #""id":"x","url":"ftp://server/x","type":"hero","width":1,"height":1"#,
+            #""id":"x","url":"file:///etc/passwd","type":"hero","width":1,"height":1"#,
+            #""id":"x","url":"https://a:b@server/x","type":"hero","width":1,"height":1"#,
+            #""id":"x","url":"https://","type":"hero","width":1,"height":1"#,
+            #""id":"","url":"/x","type":"hero","width":1,"height":1"#,
+            #""id":"x","url":"/x","type":"icon","width":1,"height":1"#,
+            #""id":"x","url":"/x","type":"hero","width":-1,"height":1"#,
+            #""id":"x","url":"/x","type":"hero","width":1"#,
+            #""id":"x","url":"/x","type":"hero","width":1,"height":1,"size":-1"#,
+            #""id":"x","url":"/x","type":"hero","width":1,"height":1,"size":1e99"#,
+            #""id":"x","url":"/x","type":"hero","width":1,"height":1,"sha256":"1234""#,
+            #""id":"x","url":"/x","type":"hero","width":1,"height":1,"sha256":null"#,
+        ])
+    func `an image that must not be asked for is refused`(image: String) throws {
+        let data = SampleCity(sizes: []).data
+        #expect {
+            try Self.read(#"{"city":\#(data),"images":[{\#(image)}]}"#)
+        } throws: {
+            ($0 as? DownloadError)?.code == .badManifest
+        }
+    }
+
+    @Test(.verifies("DL-10")) func `a manifest that is none is refused`() throws {
+        let data = SampleCity(sizes: []).data
+        let other = SampleCity("porto", sizes: []).data
+        let image = #"{"id":"x","url":"/x","type":"hero","width":1,"height":1"#
+        let many = (0...CityManifest.imagesMax).map {
+            #"{"id":"\#($0)","url":"/x","type":"hero","width":1,"height":1}"#
+        }.joined(separator: ",")
+        for text in [
+            "", "<html>", "[]", "{}", #"{"city":\#(data)}"#, #"{"images":[]}"#,
+            #"{"city":{},"images":[]}"#, #"{"city":{"id":"lisbon"},"images":[]}"#,
+            #"{"city":\#(other),"images":[]}"#, #"{"city":\#(data),"images":{}}"#,
+            #"{"city":\#(data),"images":[7]}"#,
+            #"{"city":\#(data),"images":[\#(image)},\#(image)}]}"#,
+            #"{"city":\#(data),"images":[\#(image),"size":1},{"id":"y","url":"/x","type":"hero","#
+                + #""width":1,"height":1,"size":2}]}"#,
+            #"{"city":\#(data),"images":[\#(many)]}"#,
+        ] {
+            #expect(throws: DownloadError.self, "\(text.prefix(80))") { try Self.read(text) }
+        }
+    }
+
+    @Test(.verifies("DL-10")) func `an id is one segment of the path, or is refused`() throws {
+        let base = try #require(URL(string: "http://server/api//"))
+        #expect(
+            try HTTPManifestSource.url(of: "a/b?c#d %é", base).absoluteString
+                == "http://server/api/cities/a%2Fb%3Fc%23d%20%25%C3%A9")
+        for id in [".", ".."] {
+            #expect(throws: DownloadError.self) { try HTTPManifestSource.url(of: id, base) }
+        }
+        for text in ["ftp://server", "http://server/?x=1", "http://u:p@server"] {
+            let base = try #require(URL(string: text))
+            #expect(throws: DownloadError.self) { try HTTPManifestSource.url(of: "x", base) }
+        }
+    }
+
+    @Test(.verifies("DL-10", "DL-21")) func `a manifest that does not end is left`() async throws {
+        let bench = try await Bench { _ in
+            var reply = ImageServer.Reply(200, [], [UInt8](repeating: 0x20, count: 65_536))
+            (reply.length, reply.isEndless) = (nil, true)
+            return reply
+        }
+        let job = try await bench.download(SampleCity(sizes: []), to: .failed)
+        #expect(job.errorMessage == "the city's manifest has more than 1048576 bytes")
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-11")) func `the token is renewed once, and goes to its own server only`()
+        async throws
+    {
+        let city = SampleCity(sizes: [1_000, 2_000])
+        let other = try ImageServer { request in
+            .content(city.images[1], etag: nil, to: request)
+        }
+        let address = other.base
+        let tokens = Tokens()
+        let bench = try await Bench(credentials: tokens) { request in
+            guard request.headers["authorization"] == "Bearer new" else {
+                return ImageServer.Reply(401)
+            }
+            if request.path == city.path {
+                return .json(
+                    city.manifest.replacing("/images/1.jpg", with: address + "/images/1.jpg"))
+            }
+            return city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(await tokens.refreshed == 2)
+        #expect(bench.server.requests(city.path).count == 2)
+        #expect(other.requests.map { $0.headers["authorization"] } == [nil])
+        try await bench.close()
+        other.stop()
+    }
+
+    @Test(.verifies("DL-11")) func `a token that is refused again fails the job`() async throws {
+        let tokens = Tokens()
+        let bench = try await Bench(credentials: tokens) { _ in ImageServer.Reply(401) }
+        let job = try await bench.download(SampleCity(sizes: []), to: .failed)
+        #expect(job.errorMessage?.contains("Sign in again") ?? false)
+        #expect(await tokens.refreshed == 1)
+        #expect(bench.server.requests.count == 2)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-12")) func `a redirection is followed without the token, and not for ever`()
+        async throws
+    {
+        let city = SampleCity(sizes: [1_000])
+        let other = try ImageServer { request in
+            request.path == "/loop"
+                ? ImageServer.Reply(302, [("Location", "/loop")])
+                : .content(city.images[0], etag: nil, to: request)
+        }
+        let address = other.base
+        for place in ["/there", "/loop"] {
+            let bench = try await Bench(credentials: BearerToken("secret")) { request in
+                request.path == SampleCity.path(0)
+                    ? ImageServer.Reply(302, [("Location", address + place)])
+                    : city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            try await bench.download(city, to: place == "/loop" ? .failed : .completed)
+            #expect(bench.server.requests.allSatisfy { $0.headers["authorization"] != nil })
+            try await bench.close()
+        }
+        #expect(other.requests("/there").count == 1 && other.requests("/loop").count == 5)
+        #expect(other.requests.allSatisfy { $0.headers["authorization"] == nil })
+        other.stop()
+    }
+
+    @Test(.verifies("DL-10")) func `an app may bring manifests of its own`() async throws {
+        struct Source: CityManifestSource {
+            let calls = Calls()
+            let image: URL
+            func manifest(of cityId: String) async throws -> CityManifest {
+                // The first time the line is bad.
+                guard calls.next() > 1 else { throw URLError(.timedOut) }
+                return CityManifest(
+                    cityId: cityId, cityData: Array(SampleCity(sizes: []).data.utf8),
+                    images: [
+                        .init(id: "i", url: image, kind: .attraction, width: 1, height: 1)
+                    ])
+            }
+        }
+        final class Calls: Sendable {
+            private let count = Mutex(0)
+            func next() -> Int {
+                count.withLock {
+                    $0 += 1
+                    return $0
+                }
+            }
+        }
+        let server = try ImageServer { _ in ImageServer.Reply(200, [], [1, 2, 3]) }
+        let store = try await OfflineStore.inMemory()
+        var options = DownloadManager.Options()
+        options.sleep = { _ in }
+        let manager = DownloadManager(
+            store, source: Source(image: try #require(URL(string: server.base + "/x"))),
+            user: "u", options: options)
+        let work = Task { try await manager.run() }
+        let job = try await store.downloads.queue("lisbon")
+        try await eventually { store.view(DownloadsView.self)[job.id]?.status == .completed }
+        let cached = try #require(store.view(CitiesView.self).offline("lisbon"))
+        #expect(try await store.files.read(cached.images[0].file) == [1, 2, 3])
+        work.cancel()
+        try await work.value
+        try await store.close()
+        server.stop()
+    }
+}

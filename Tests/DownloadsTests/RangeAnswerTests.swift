@@ -1,0 +1,122 @@
+// What an answer to a request for an image means: the table of Spec/downloads.md, row by row.
+
+import DownloadHistories
+import Foundation
+import OfflineModel
+import TestSupport
+import Testing
+
+@testable import Downloads
+
+@Suite(.verifies("DL-16")) struct RangeAnswerTests {
+    private static func answer(
+        _ status: Int, _ headers: [String: String] = [:], from offset: Int? = 10,
+        size: Int? = nil, bytesMax: Int = 1_000, etag: String? = "\"a\"", total: Int? = 100,
+        at url: String = "https://server/image"
+    ) throws -> RangeAnswer {
+        var sidecar = PartialFile.Sidecar(url: url)
+        (sidecar.etag, sidecar.total) = (etag, total)
+        return RangeAnswer(
+            AnswerHead(status: status, headers),
+            to: .init(
+                url: try #require(URL(string: url)), offset: offset, sidecar: sidecar, size: size,
+                bytesMax: bytesMax))
+    }
+
+    private static func isWrong(_ answer: RangeAnswer) -> Bool {
+        if case .wrong = answer { true } else { false }
+    }
+
+    @Test func `a part is taken if it is what was asked for`() throws {
+        #expect(try Self.answer(206, ["Content-Range": "bytes 10-99/100"]) == .append)
+        #expect(try Self.answer(206, ["Content-Range": "bytes 10-19/100"]) == .append)
+        #expect(try Self.answer(206, ["Content-Range": "bytes 10-99/*"]) == .append)
+        #expect(
+            try Self.answer(
+                206, ["content-range": "Bytes 10-99/100", "ETag": "\"a\"", "Content-Length": "90"])
+                == .append)
+    }
+
+    @Test(arguments: [
+        [:], ["Content-Range": "bytes 9-99/100"], ["Content-Range": "bytes 11-99/100"],
+        ["Content-Range": "bytes 10-9/100"], ["Content-Range": "bytes 10-100/100"],
+        ["Content-Range": "bytes 10-99/101"], ["Content-Range": "bytes 10-1000/*"],
+        ["Content-Range": "bytes */100"], ["Content-Range": "items 10-99/100"],
+        ["Content-Range": "bytes 10-99999999999999999999/*"],
+        ["Content-Range": "bytes -10-99/100"],
+        ["Content-Range": "bytes 10-99/100", "ETag": "\"b\""],
+        ["Content-Range": "bytes 10-99/100", "Content-Length": "91"],
+        ["Content-Range": "bytes 10-99/100", "Content-Encoding": "gzip"],
+        ["Content-Type": "multipart/byteranges; boundary=x"],
+    ])
+    func `any other part is wrong`(headers: [String: String]) throws {
+        #expect(Self.isWrong(try Self.answer(206, headers)))
+    }
+
+    @Test func `a part that nobody asked for is wrong`() throws {
+        #expect(Self.isWrong(try Self.answer(206, ["Content-Range": "bytes 0-99/100"], from: nil)))
+    }
+
+    @Test func `the whole begins anew, unless it is packed or too long`() throws {
+        #expect(try Self.answer(200) == .restart)
+        #expect(try Self.answer(200, ["Content-Length": "1000"]) == .restart)
+        #expect(try Self.answer(200, ["Content-Length": "-5"]) == .restart)
+        #expect(Self.isWrong(try Self.answer(200, ["Content-Length": "1001"])))
+        #expect(Self.isWrong(try Self.answer(200, ["Content-Encoding": "gzip"])))
+    }
+
+    @Test func `an unsatisfied range means that all is there, if the lengths agree`() throws {
+        let range = ["Content-Range": "bytes */10"]
+        #expect(try Self.answer(416, range) == .complete)
+        #expect(try Self.answer(416, range, size: 10) == .complete)
+        #expect(Self.isWrong(try Self.answer(416, range, size: 11)))
+        #expect(Self.isWrong(try Self.answer(416, ["Content-Range": "bytes */9"])))
+        #expect(Self.isWrong(try Self.answer(416)))
+        #expect(Self.isWrong(try Self.answer(416, range, from: nil)))
+    }
+
+    @Test(.verifies("DL-12")) func `a redirection leads to http or https, and never out of https`()
+        throws
+    {
+        func place(_ location: String, from url: String = "https://server/image") throws -> String?
+        {
+            if case .elsewhere(let url) = try Self.answer(302, ["Location": location], at: url) {
+                return url.absoluteString
+            }
+            return nil
+        }
+        #expect(try place("https://other/x") == "https://other/x")
+        #expect(try place("/x") == "https://server/x")
+        #expect(try place("http://other/x", from: "http://server/i") == "http://other/x")
+        #expect(try place("http://other/x") == nil)
+        #expect(try place("file:///etc/passwd") == nil)
+        #expect(try place("https://name:word@other/x") == nil)
+        #expect(try Self.answer(302) != .restart)
+    }
+
+    @Test(.verifies("DL-18"), arguments: [408, 425, 429, 500, 502, 503, 599])
+    func `some answers say to come later`(status: Int) throws {
+        guard case .later(let error) = try Self.answer(status, ["Retry-After": "5"]) else {
+            Issue.record("\(status)")
+            return
+        }
+        #expect(error.code == .unavailable && error.retryAfterSeconds == 5)
+    }
+
+    @Test(.verifies("DL-17")) func `checksums of a server are read, others are passed over`() throws
+    {
+        let bytes = Array("hello".utf8)
+        let digest = Data(FileID(of: bytes).bytes).base64EncodedString()
+        #expect(ContentDigest.sha256(field: "sha-256=:\(digest):") == FileID(of: bytes))
+        #expect(
+            ContentDigest.sha256(field: "sha-512=:AAAA:, sha-256=:\(digest):;x=1")
+                == FileID(of: bytes))
+        for field in ["", "sha-256", "sha-256=\(digest)", "sha-256=:AAAA:", "sha-256=:*:", ":"] {
+            #expect(ContentDigest.sha256(field: field) == nil)
+        }
+        // Of a part, Content-Digest is the checksum of the part.
+        let headers = ["Content-Digest": "sha-256=:\(digest):"]
+        #expect(ContentDigest.sha256(AnswerHead(status: 200, headers)) != nil)
+        #expect(ContentDigest.sha256(AnswerHead(status: 206, headers)) == nil)
+    }
+}

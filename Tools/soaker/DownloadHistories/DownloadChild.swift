@@ -1,0 +1,58 @@
+// The process that is killed: opens a store, downloads a city, and ends when it is there. Started by
+// DownloadHistory.
+
+import Daybook
+import Foundation
+
+/// The work of one life.
+package struct DownloadChild: Sendable {
+    /// The store's folder.
+    package var folder: String
+    /// The server's address.
+    package var base: URL
+    /// The city.
+    package var city: String
+
+    package init(folder: String, base: URL, city: String) {
+        self.folder = folder
+        self.base = base
+        self.city = city
+    }
+
+    /// Whose settings count.
+    package static let user = "user"
+
+    /// Downloads the city, from wherever an earlier life has come to.
+    ///
+    /// - Throws: `DownloadHistoryFailure` if the job fails.
+    package func run() async throws {
+        let store = try await OfflineStore.open(at: URL(filePath: folder))
+        let manager = DownloadManager(store, base: base, user: Self.user)
+        guard store.view(CitiesView.self).offline(city) == nil else {
+            // It was killed after its work was done.
+            try await manager.tidy()
+            return try await store.close()
+        }
+        let job = try await store.downloads.queue(city)
+        let work = Task { try await manager.run() }
+        for await job in manager.progress(of: job.id) {
+            switch job.status {
+            case .queued, .downloading: continue
+            case .completed: break
+            default:
+                throw DownloadHistoryFailure(
+                    "the job is \(job.status.rawValue): \(job.errorMessage ?? "")")
+            }
+            break
+        }
+        work.cancel()
+        try await work.value
+        try await store.close()
+    }
+}
+
+/// A history did not come out as it must.
+package struct DownloadHistoryFailure: Error, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
+}
