@@ -140,14 +140,14 @@ let package = Package(
             path: "Tools/soaker/WireHistories",
             swiftSettings: strict),
         .target(
-            name: "YearOfUse",
-            dependencies: ["Daybook", "DaybookTestKit"],
-            path: "Tools/soaker/YearOfUse",
-            swiftSettings: strict),
-        .target(
             name: "DownloadHistories",
             dependencies: ["Daybook", "DaybookTestKit"],
             path: "Tools/soaker/DownloadHistories",
+            swiftSettings: strict),
+        .target(
+            name: "YearOfUse",
+            dependencies: ["Daybook", "DaybookTestKit"],
+            path: "Tools/soaker/YearOfUse",
             swiftSettings: strict),
         .executableTarget(
             name: "soaker",

@@ -77,12 +77,9 @@ final class DownloadClient: Sendable {
         configuration.httpCookieStorage = nil
         configuration.urlCredentialStorage = nil
         configuration.httpMaximumConnectionsPerHost = connectionsMax
-        // One piece at a time: takers need no more.
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        transfers = Transfers(queue)
+        transfers = Transfers()
         session = URLSession(
-            configuration: configuration, delegate: transfers, delegateQueue: queue)
+            configuration: configuration, delegate: transfers, delegateQueue: NarrowQueue())
     }
 
     deinit { session.invalidateAndCancel() }
@@ -113,6 +110,29 @@ final class DownloadClient: Sendable {
     }
 }
 
+/// A queue with little room: whoever adds to it waits until there is some. On Linux the session adds
+/// each piece that it has read, and would read on without end while a disk is slow; so it reads no
+/// more than is written. Systems whose sessions see to that themselves may never use this method.
+/// That it is `@unchecked Sendable` is inherited, and must be said again.
+private final class NarrowQueue: OperationQueue, @unchecked Sendable {
+    /// Pieces that may wait, of 16 KiB at most each.
+    private let room = DispatchSemaphore(value: 64)
+
+    override init() {
+        super.init()
+        // One piece at a time: takers need no more.
+        maxConcurrentOperationCount = 1
+    }
+
+    override func addOperation(_ block: @escaping @Sendable () -> Void) {
+        room.wait()
+        super.addOperation { [room] in
+            block()
+            room.signal()
+        }
+    }
+}
+
 /// The requests under way.
 private final class Transfers: NSObject, URLSessionDataDelegate {
     private struct Transfer {
@@ -121,8 +141,6 @@ private final class Transfers: NSObject, URLSessionDataDelegate {
         var head: AnswerHead?
         /// The taker wants no more.
         var hasEnded = false
-        /// Pieces came faster than they could be written.
-        var isFlooded = false
     }
 
     private struct State {
@@ -132,13 +150,6 @@ private final class Transfers: NSObject, URLSessionDataDelegate {
     }
 
     private let state = Mutex(State())
-    private let queue: OperationQueue
-
-    /// Pieces that may wait to be written. The system reads on while they do, and nothing else would
-    /// bound the memory they take: a piece has at most 16 KiB on Linux.
-    private static let waitingMax = 256
-
-    init(_ queue: OperationQueue) { self.queue = queue }
 
     func begin(
         _ task: Int, _ continuation: CheckedContinuation<AnswerHead, any Error>,
@@ -188,17 +199,13 @@ private final class Transfers: NSObject, URLSessionDataDelegate {
             return transfer?.hasEnded ?? true ? nil : transfer?.taker
         }
         guard let taker else { return }
-        if !taker.take(Array(data)) { return end(dataTask) }
-        if queue.operationCount > Self.waitingMax {
-            // What has come is still written; the rest is asked for again.
-            state.withLock { $0.open[dataTask.taskIdentifier]?.isFlooded = true }
-            dataTask.cancel()
-        }
+        if !taker.take(Array(data)) { end(dataTask) }
     }
 
     private func end(_ task: URLSessionTask) {
         state.withLock { $0.open[task.taskIdentifier]?.hasEnded = true }
-        task.cancel()
+        // Elsewhere: it waits for the session, which may wait for room in this queue.
+        DispatchQueue.global().async { task.cancel() }
     }
 
     func urlSession(
@@ -216,8 +223,6 @@ private final class Transfers: NSObject, URLSessionDataDelegate {
         guard let transfer else { return }
         if transfer.hasEnded, let head = transfer.head {
             transfer.continuation.resume(returning: head)
-        } else if transfer.isFlooded {
-            transfer.continuation.resume(throwing: URLError(.networkConnectionLost))
         } else if let error {
             transfer.continuation.resume(throwing: error)
         } else if let head = transfer.head {

@@ -82,9 +82,22 @@ struct Bench {
         options change: (inout DownloadManager.Options) -> Void = { _ in },
         _ answer: @escaping @Sendable (ImageServer.Request) -> ImageServer.Reply
     ) async throws {
+        try await self.init(
+            files, at: folder, network: network, waits: waits, credentials: credentials,
+            clock: clock, options: change, server: ImageServer(answer))
+    }
+
+    /// As the other one, with a server that was there before.
+    init(
+        _ files: any FileSystem = InMemoryFileSystem(), at folder: String = "/log",
+        network: TestNetwork = TestNetwork(), waits: Waits = Waits(),
+        credentials: any Credentials = NoCredentials(),
+        clock: @escaping @Sendable () -> Int64 = LogEnvironment.systemTime,
+        options change: (inout DownloadManager.Options) -> Void = { _ in }, server: ImageServer
+    ) async throws {
         self.network = network
         self.waits = waits
-        server = try ImageServer(answer)
+        self.server = server
         store = try await OfflineStore.open(
             at: URL(filePath: folder), environment: LogEnvironment(fileSystem: files, now: clock))
         var options = DownloadManager.Options()
@@ -137,10 +150,9 @@ struct Bench {
         try await work.value
     }
 
-    /// Ends everything; nothing may have gone wrong.
+    /// Ends everything but the server; nothing may have gone wrong.
     func close() async throws {
         try await stop()
         try await store.close()
-        server.stop()
     }
 }

@@ -4,6 +4,7 @@
 import Daybook
 import DaybookTestKit
 import Foundation
+import Synchronization
 
 /// Kills a downloading process so many times, and checks what the last life leaves.
 package struct DownloadHistory: Sendable {
@@ -54,7 +55,7 @@ package struct DownloadHistory: Sendable {
         defer { try? FileManager.default.removeItem(at: folder) }
         var choices = Choices(seed: options.seed)
         // So much that each life has its share of the way.
-        let share = options.bytesPerSecond * 4 * options.kills * 7 / 10
+        let share = options.bytesPerSecond * 4 * options.kills * 6 / 10
         let sizes = (0..<options.images).map { _ in
             choices.int(in: share / options.images * 3 / 4...share / options.images * 5 / 4)
         }
@@ -62,12 +63,21 @@ package struct DownloadHistory: Sendable {
         city.tellsChecksums = options.tellsChecksums
         let sample = city
         let rate = options.bytesPerSecond
+        // Of each image so much in a life that it cannot be there before the last one.
+        let portion = sizes.map { $0 * 2 / options.kills + 1 }.max() ?? 1
+        let isLast = Mutex(false)
         let server = try ImageServer { request in
             var reply = sample.reply(to: request) ?? ImageServer.Reply(404)
             reply.bytesPerSecond = rate
+            if reply.body.count > portion, sample.image(request.path) != nil,
+                !isLast.withLock({ $0 })
+            {
+                reply.stallAfter = portion
+            }
             return reply
         }
         var kills = 0
+        var peaks: [Int] = []
         while kills < options.kills {
             let process = try start(folder, server, sample)
             // Mostly while it fetches; sometimes as it begins.
@@ -77,7 +87,8 @@ package struct DownloadHistory: Sendable {
                     try await Task.sleep(for: .milliseconds(2))
                 }
             }
-            try await Task.sleep(for: .milliseconds(choices.int(in: 0...900)))
+            let peak = try await watch(process, milliseconds: choices.int(in: 0...900))
+            peaks.append(peak)
             guard process.isRunning else { break }
             Foundation.kill(process.processIdentifier, SIGKILL)
             while process.isRunning { try await Task.sleep(for: .milliseconds(2)) }
@@ -87,8 +98,9 @@ package struct DownloadHistory: Sendable {
         guard kills == options.kills else {
             throw DownloadHistoryFailure("the city was there after \(kills) kills")
         }
+        isLast.withLock { $0 = true }
         let process = try start(folder, server, sample)
-        while process.isRunning { try await Task.sleep(for: .milliseconds(5)) }
+        while process.isRunning { peaks.append(try await watch(process, milliseconds: 20)) }
         guard process.terminationStatus == 0 else {
             throw DownloadHistoryFailure("the last life ended with \(process.terminationStatus)")
         }
@@ -98,6 +110,7 @@ package struct DownloadHistory: Sendable {
         return [
             "kills": kills, "images": sizes.count, "bytes of the city": size,
             "bytes transferred": sent, "bytes transferred in vain": sent - size,
+            "peak memory in KiB": peaks.max() ?? 0,
             "requests for images": server.requests.count { $0.path.hasPrefix("/images/") },
         ]
     }
@@ -112,6 +125,16 @@ package struct DownloadHistory: Sendable {
         process.standardOutput = FileHandle.nullDevice
         try process.run()
         return process
+    }
+
+    /// Waits, and says the most memory that a process has had so far in KiB; 0 where the system does
+    /// not tell.
+    private func watch(_ process: Process, milliseconds: Int) async throws -> Int {
+        try await Task.sleep(for: .milliseconds(milliseconds))
+        let path = "/proc/\(process.processIdentifier)/status"
+        guard let status = try? String(contentsOfFile: path, encoding: .utf8) else { return 0 }
+        return status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+            .flatMap { Int($0.filter(\.isNumber)) } ?? 0
     }
 
     private static func imageBytes(_ server: ImageServer) -> Int {
