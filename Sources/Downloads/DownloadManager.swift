@@ -213,7 +213,9 @@ public actor DownloadManager {
             for job in downloads.jobs(.queued) {
                 try await tolerant { try await commands.pause(job.id, .cellular, numbers: nil) }
             }
-        default: try await begin(downloads)
+        default:
+            try await commands.queueWanted(for: user)
+            try await begin(store.view(DownloadsView.self))
         }
     }
 

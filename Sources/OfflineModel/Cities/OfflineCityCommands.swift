@@ -164,10 +164,15 @@ extension CityCommands {
     public func remove(_ cityId: String) async throws {
         try CitySaved.require(cityId, "city id")
         try await store.write { transaction in
-            guard transaction.view(CitiesView.self).offline(cityId) != nil else {
-                throw EventError(.refused, "the city \(cityId) is not cached")
+            let jobs = transaction.view(DownloadsView.self).jobs(of: cityId)
+            let isCached = transaction.view(CitiesView.self).offline(cityId) != nil
+            guard isCached || !jobs.isEmpty else {
+                throw EventError(
+                    .refused, "the city \(cityId) is neither cached nor being downloaded")
             }
+            // Also if it was not cached yet: it is not wanted any more.
             try transaction.append(CityRemoved(cityId: cityId, reason: .user))
+            for job in jobs { try transaction.append(DownloadRemoved(jobId: job.id)) }
         }
         try await files.collect()
     }

@@ -132,7 +132,8 @@ public struct DownloadCommands: Sendable {
     /// - Complexity: O(finished jobs).
     @discardableResult
     public func cleanUp(_ now: Timestamp? = nil) async throws -> Int {
-        let now = now ?? Timestamp(milliseconds: store.environment.now())
+        let corrected = Timestamp(milliseconds: await store.now)
+        let now = now ?? corrected
         guard !Self.due(store.view(DownloadsView.self), now).isEmpty else { return 0 }
         return try await store.write { transaction in
             let due = Self.due(transaction.view(DownloadsView.self), now)

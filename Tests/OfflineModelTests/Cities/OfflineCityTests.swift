@@ -207,6 +207,51 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-6"))
+    func `removing a city takes its downloads along in the same commit`() async throws {
+        let bench = try await Bench()
+        try await bench.cache("a")
+        let job = try await bench.store.downloads.queue("a")
+        let other = try await bench.store.downloads.queue("b")
+        try await bench.store.cities.remove("a")
+        #expect(bench.store.downloads.job(job.id).current == nil)
+        #expect(bench.store.downloads.active.current.map(\.id) == [other.id])
+        // One that was not there yet goes the same way.
+        try await bench.store.cities.remove("b")
+        #expect(bench.store.downloads.active.current.isEmpty)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-12"))
+    func `saved cities are queued by themselves, if the user wants it, and not twice`()
+        async throws
+    {
+        let bench = try await Bench()
+        let downloads = bench.store.downloads
+        for city in ["a", "b", "c", "d"] { try await bench.store.cities.save(city, by: "u") }
+        try await bench.store.cities.save("not-mine", by: "v")
+        #expect(try await downloads.queueWanted(for: "u") == [])
+        try await bench.store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
+        try await bench.cache("a")
+        try await bench.store.cities.unsave("d", by: "u")
+        #expect(try await downloads.queueWanted(for: "u") == ["b", "c"])
+        #expect(downloads.active.current.allSatisfy { !$0.isExplicit })
+        #expect(try await downloads.queueWanted(for: "u") == [])
+        // What failed is not tried again at once, and what was removed stays away until it is
+        // saved anew.
+        let job = try #require(downloads.jobs(of: "b").current.first)
+        try await downloads.start(job.id)
+        try await downloads.fail(job.id, "no such city", numbers: .initial)
+        try await bench.store.cities.remove("c")
+        try await bench.store.cities.remove("a")
+        #expect(try await downloads.queueWanted(for: "u") == [])
+        bench.clock.advance(days: 8)
+        try await downloads.cleanUp()
+        try await bench.store.cities.save("c", by: "u")
+        #expect(try await downloads.queueWanted(for: "u") == ["b", "c"])
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CITY-7", "CITY-8"))
     func `what is over the limit goes, the least recently accessed first, explicit ones never`()
         async throws
