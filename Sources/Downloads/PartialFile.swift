@@ -43,7 +43,7 @@ struct PartialFile {
     /// A sidecar has a URL and two headers; more is none.
     private static let sidecarBytesMax = 65_536
     /// Without a checksum that would tell, bytes are made durable in steps of this.
-    private static let durableStep = 1_048_576
+    private static let durableStep = 262_144
 
     /// Takes up what is there for an address, or begins with nothing.
     ///

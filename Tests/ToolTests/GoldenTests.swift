@@ -108,6 +108,17 @@ import Testing
         try check("view-\(view)-at-20", ToolRun.logtool("views", folder.log, view, "--at", "20"))
     }
 
+    @Test(.verifies("VIEW-11")) func `downloads are printed by their ids`() throws {
+        let folder = try TemporaryFolder()
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sampleDownloads).status == 0)
+        try check("view-downloads", ToolRun.logtool("views", folder.log, "downloads"))
+        try check(
+            "view-downloads-table",
+            ToolRun.logtool("views", folder.log, "downloads", "--output", "table"))
+        try check(
+            "view-downloads-at-4", ToolRun.logtool("views", folder.log, "downloads", "--at", "4"))
+    }
+
     @Test(.verifies("TOOL-30", "TOOL-31", "VIEW-16", "VIEW-17"))
     func `content is listed without its HTML, and written as a folder`() throws {
         let folder = try TemporaryFolder()

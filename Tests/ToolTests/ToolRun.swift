@@ -64,6 +64,7 @@ enum Tool {
     static let sample = root.appending(path: "Tools/sample/journey.ndjson").path
 
     /// The sample of cached content.
+    static let sampleDownloads = root.appending(path: "Tools/sample/downloads.ndjson").path
     static let sampleContent = root.appending(path: "Tools/sample/content.ndjson").path
 
     /// A built tool, which the build puts beside the tests.

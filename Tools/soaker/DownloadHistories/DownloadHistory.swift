@@ -76,33 +76,17 @@ package struct DownloadHistory: Sendable {
             }
             return reply
         }
-        var kills = 0
-        var peaks: [Int] = []
-        while kills < options.kills {
-            let process = try start(folder, server, sample)
-            // Mostly while it fetches; sometimes as it begins.
-            if !choices.bool(oneIn: 4) {
-                let before = Self.imageBytes(server)
-                while process.isRunning, Self.imageBytes(server) == before {
-                    try await Task.sleep(for: .milliseconds(2))
-                }
+        let (moments, kills) = (choices, options.kills)
+        // On a thread of its own: on a busy machine a task may not run for longer than a life lasts.
+        let peak = try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(
+                    with: Result {
+                        try live(kills, moments, folder, server, sample) {
+                            isLast.withLock { $0 = true }
+                        }
+                    })
             }
-            let peak = try await watch(process, milliseconds: choices.int(in: 0...900))
-            peaks.append(peak)
-            guard process.isRunning else { break }
-            Foundation.kill(process.processIdentifier, SIGKILL)
-            while process.isRunning { try await Task.sleep(for: .milliseconds(2)) }
-            kills += 1
-            say("killed \(kills) times, \(Self.imageBytes(server)) of \(sizes.reduce(0, +)) bytes")
-        }
-        guard kills == options.kills else {
-            throw DownloadHistoryFailure("the city was there after \(kills) kills")
-        }
-        isLast.withLock { $0 = true }
-        let process = try start(folder, server, sample)
-        while process.isRunning { peaks.append(try await watch(process, milliseconds: 20)) }
-        guard process.terminationStatus == 0 else {
-            throw DownloadHistoryFailure("the last life ended with \(process.terminationStatus)")
         }
         try await check(folder, sample)
         let sent = Self.imageBytes(server)
@@ -110,9 +94,47 @@ package struct DownloadHistory: Sendable {
         return [
             "kills": kills, "images": sizes.count, "bytes of the city": size,
             "bytes transferred": sent, "bytes transferred in vain": sent - size,
-            "peak memory in KiB": peaks.max() ?? 0,
+            "peak memory in KiB": peak,
             "requests for images": server.requests.count { $0.path.hasPrefix("/images/") },
         ]
+    }
+
+    /// All lives, one after the other.
+    ///
+    /// - Parameter beginLast: called before the last one.
+    /// - Returns: the most memory that one of them had, in KiB.
+    private func live(
+        _ kills: Int, _ choices: Choices, _ folder: URL, _ server: ImageServer,
+        _ city: SampleCity, beginLast: () -> Void
+    ) throws -> Int {
+        var choices = choices
+        var peak = 0
+        for kill in 1...kills {
+            let process = try start(folder, server, city)
+            // Mostly while it fetches; sometimes as it begins.
+            if !choices.bool(oneIn: 4) {
+                let before = Self.imageBytes(server)
+                while process.isRunning, Self.imageBytes(server) == before { usleep(2_000) }
+            }
+            usleep(UInt32(choices.int(in: 0...900)) * 1_000)
+            guard process.isRunning else {
+                throw DownloadHistoryFailure("life \(kill) ended by itself")
+            }
+            peak = max(peak, Self.memory(process))
+            Foundation.kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+            say("killed \(kill) times, \(Self.imageBytes(server)) bytes sent")
+        }
+        beginLast()
+        let process = try start(folder, server, city)
+        while process.isRunning {
+            usleep(20_000)
+            peak = max(peak, Self.memory(process))
+        }
+        guard process.terminationStatus == 0 else {
+            throw DownloadHistoryFailure("the last life ended with \(process.terminationStatus)")
+        }
+        return peak
     }
 
     private func start(
@@ -127,10 +149,8 @@ package struct DownloadHistory: Sendable {
         return process
     }
 
-    /// Waits, and says the most memory that a process has had so far in KiB; 0 where the system does
-    /// not tell.
-    private func watch(_ process: Process, milliseconds: Int) async throws -> Int {
-        try await Task.sleep(for: .milliseconds(milliseconds))
+    /// The most memory that a process has had so far, in KiB; 0 where the system does not tell.
+    private static func memory(_ process: Process) -> Int {
         let path = "/proc/\(process.processIdentifier)/status"
         guard let status = try? String(contentsOfFile: path, encoding: .utf8) else { return 0 }
         return status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }

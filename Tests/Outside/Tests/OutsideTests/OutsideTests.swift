@@ -133,6 +133,30 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         #expect(removed == 1_999)
     }
 
+    @Test func `downloads are steered as the article says`() async throws {
+        struct Nowhere: Reachability {
+            var paths: AsyncStream<NetworkPath> { AsyncStream { $0.yield(.none) } }
+        }
+        let store = try await OfflineStore.inMemory()
+        let server = try #require(URL(string: "https://cities.example/api"))
+        let (manager, work) = Downloading.start(store, server, NoCredentials(), Nowhere())
+        async let watched: Void = Downloading.watch(store, manager)
+        for await active in store.downloads.active.changes {
+            guard let job = active.first else { continue }
+            try await Downloading.steer(store, manager, job)
+            break
+        }
+        try await watched
+        try await Downloading.retry(store)
+        #expect(store.view(DownloadsView.self).jobs.isEmpty)
+        work.cancel()
+        try await work.value
+        let (_, other) = Downloading.bundled(store, server)
+        other.cancel()
+        try await other.value
+        try await store.close()
+    }
+
     @Test func `the past and the outbox can be looked at`() async throws {
         let store = try await OfflineStore.inMemory()
         let note = try await store.notes.add("x", city: "lisbon", by: "user-456")
