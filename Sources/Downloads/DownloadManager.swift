@@ -44,6 +44,8 @@ public actor DownloadManager {
     private var running: [String: Running] = [:]
     /// Jobs whose folders are there, or may be.
     private var folders: Set<String> = []
+    /// Images of unfinished jobs that are in the store, where nothing else names them yet.
+    private var held: [String: [FileID]] = [:]
     /// The network as it was told last; nil before that.
     private var path: NetworkPath?
     /// Raised whenever there is a network anew.
@@ -166,7 +168,11 @@ public actor DownloadManager {
     package func tidy() async throws {
         folders.formUnion(try leftovers())
         _ = try await commands.cleanUp()
-        sweep(store.view(DownloadsView.self))
+        await sweep(store.view(DownloadsView.self))
+        for jobId in folders where held[jobId] == nil && running[jobId] == nil {
+            let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
+            for file in stored where await files.hold(file) { keep(file, jobId) }
+        }
     }
 
     private func learn(_ path: NetworkPath) {
@@ -203,7 +209,7 @@ public actor DownloadManager {
         for (jobId, job) in running where downloads[jobId]?.status != .downloading {
             job.task.cancel()
         }
-        sweep(downloads)
+        await sweep(downloads)
         let wantsWiFi = store.view(PreferencesView.self)[user].wifiOnlyDownload
         switch path {
         case nil: return
@@ -276,7 +282,8 @@ public actor DownloadManager {
             job: job, source: source, authorizer: authorizer, files: files,
             fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
             pace: DownloadPace(options) { [store] in store.randomFraction() }, options: options,
-            checkRoom: { [store, user] in try await Self.checkRoom(for: $0, store, user) })
+            checkRoom: { [store, user] in try await Self.checkRoom(for: $0, store, user) },
+            keep: { [weak self] in await self?.keep($0, job.id) })
         hub.set(meter, for: job.id)
         running[job.id] = Running(
             task: Task {
@@ -317,7 +324,6 @@ public actor DownloadManager {
     private func record(
         _ city: DownloadedCity, _ job: DownloadJob, _ meter: DownloadMeter
     ) async throws {
-        let held = city.files.map(\.file)
         do {
             try await commands.complete(
                 job.id, totalBytes: meter.numbers.downloadedBytes
@@ -327,18 +333,13 @@ public actor DownloadManager {
                 try city.record(isExplicit: now.isExplicit, for: user, in: &transaction)
             }
         } catch {
-            await files.release(held)
             if error is LogError { throw error }
             // As it is now: it may have been paused at the last moment.
             guard store.view(DownloadsView.self)[job.id]?.status == .downloading else { return }
             try await commands.fail(job.id, Self.words(error), numbers: meter.numbers)
             return
         }
-        await files.release(held)
-        discard(job.id)
-        // What the city has replaced, or what had to make room for it. If it fails, a later one
-        // does it.
-        _ = try? await files.collect()
+        await discard([job.id])
     }
 
     /// What the user reads.
@@ -409,20 +410,29 @@ public actor DownloadManager {
         wake?.yield()
     }
 
+    private func keep(_ file: FileID, _ jobId: String) { held[jobId, default: []].append(file) }
+
     /// Deletes what was fetched for jobs that are done or gone.
-    private func sweep(_ downloads: DownloadsView) {
-        for jobId in folders where running[jobId] == nil {
-            if let status = downloads[jobId]?.status, status != .completed, status != .cancelled {
-                continue
-            }
-            discard(jobId)
-        }
+    private func sweep(_ downloads: DownloadsView) async {
+        await discard(
+            folders.filter { jobId in
+                guard running[jobId] == nil else { return false }
+                let status = downloads[jobId]?.status
+                return status == nil || status == .completed || status == .cancelled
+            })
     }
 
-    private func discard(_ jobId: String) {
-        // If it fails, the next run tries again.
-        try? DownloadFolder.remove(folder + "/" + jobId, store.environment.fileSystem)
-        folders.remove(jobId)
+    private func discard(_ jobIds: some Collection<String>) async {
+        guard !jobIds.isEmpty else { return }
+        for jobId in jobIds {
+            // If it fails, the next run tries again.
+            try? DownloadFolder.remove(folder + "/" + jobId, store.environment.fileSystem)
+            folders.remove(jobId)
+            await files.release(held.removeValue(forKey: jobId) ?? [])
+        }
+        // What they brought and no city names, what a city has replaced, what had to make room. If
+        // it fails, a later one does it.
+        _ = try? await files.collect()
     }
 }
 

@@ -10,8 +10,7 @@ import OfflineModel
 struct DownloadedCity: Sendable {
     /// Its data and images.
     var manifest: CityManifest
-    /// The file of each image, in the manifest's order. Held in the store until the city is
-    /// recorded.
+    /// The file of each image, in the manifest's order.
     var files: [DownloadedFile]
     /// Whether the user asked for it.
     var isExplicit: Bool
@@ -31,11 +30,13 @@ struct DownloadRun {
     let options: DownloadManager.Options
     /// Throws where a city would not fit what the user allows.
     let checkRoom: @Sendable (DownloadedCity) async throws -> Void
+    /// Hears of each file that is held in the store for this job, to let go of it one day.
+    let keep: @Sendable (FileID) async -> Void
 
     /// Fetches everything.
     ///
     /// - Throws: `ConnectionLost` to pause the job; `CancellationError`; anything else is what the
-    ///   job fails with. Nothing is held then.
+    ///   job fails with.
     func run() async throws -> DownloadedCity {
         try DownloadFolder.create(folder, fileSystem)
         let manifest = try await manifest()
@@ -117,36 +118,32 @@ struct DownloadRun {
         // In the manifest's order: what stands first is seen first.
         let images = manifest.images.filter { seen.insert($0.url).inserted }
         var found: [URL: DownloadedFile] = [:]
-        do {
-            try await withThrowingTaskGroup(of: (URL, DownloadedFile).self) { group in
-                var waiting = images.makeIterator()
-                func begin() {
-                    guard let image = waiting.next() else { return }
-                    let fetch = ImageFetch(
-                        image: image, folder: folder, files: files, fileSystem: fileSystem,
-                        authorizer: authorizer, meter: meter, pace: pace, options: options)
-                    group.addTask { (image.url, try await fetch.run()) }
-                }
-                for _ in 0..<max(1, options.imagesAtOnce) { begin() }
-                // Those that end well after another has failed must be known, to be let go of.
-                var failure: (any Error)?
-                while let result = await group.nextResult() {
-                    switch result {
-                    case .success(let (url, file)):
-                        found[url] = file
-                        if failure == nil { begin() }
-                    case .failure(let error):
-                        if failure == nil {
-                            failure = error
-                            group.cancelAll()
-                        }
+        try await withThrowingTaskGroup(of: (URL, DownloadedFile).self) { group in
+            var waiting = images.makeIterator()
+            func begin() {
+                guard let image = waiting.next() else { return }
+                let fetch = ImageFetch(
+                    image: image, folder: folder, files: files, fileSystem: fileSystem,
+                    authorizer: authorizer, meter: meter, pace: pace, options: options)
+                group.addTask { (image.url, try await fetch.run()) }
+            }
+            for _ in 0..<max(1, options.imagesAtOnce) { begin() }
+            // Those that end well after another has failed count, too.
+            var failure: (any Error)?
+            while let result = await group.nextResult() {
+                switch result {
+                case .success(let (url, file)):
+                    await keep(file.file)
+                    found[url] = file
+                    if failure == nil { begin() }
+                case .failure(let error):
+                    if failure == nil {
+                        failure = error
+                        group.cancelAll()
                     }
                 }
-                if let failure { throw failure }
             }
-        } catch {
-            await files.release(found.values.map(\.file))
-            throw error
+            if let failure { throw failure }
         }
         return found
     }

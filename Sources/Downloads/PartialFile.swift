@@ -184,9 +184,17 @@ struct PartialFile {
         directory + "/" + Self.name(of: sidecar.url) + Self.sidecarSuffix
     }
 
-    private func readSidecar() -> Sidecar? {
-        guard let file = try? fileSystem.open(sidecarPath, .read),
-            let bytes = try? file.read(at: 0, count: Self.sidecarBytesMax),
+    /// The files in the store that images of a job's folder have become.
+    static func stored(in directory: String, _ fileSystem: any FileSystem) -> [FileID] {
+        ((try? fileSystem.list(directory)) ?? []).filter { $0.hasSuffix(sidecarSuffix) }
+            .compactMap { readSidecar(directory + "/" + $0, fileSystem)?.stored }
+    }
+
+    private func readSidecar() -> Sidecar? { Self.readSidecar(sidecarPath, fileSystem) }
+
+    private static func readSidecar(_ path: String, _ fileSystem: any FileSystem) -> Sidecar? {
+        guard let file = try? fileSystem.open(path, .read),
+            let bytes = try? file.read(at: 0, count: sidecarBytesMax),
             let fields = try? JSONFields(bytes), let url = try? fields.string("url")
         else { return nil }
         var sidecar = Sidecar(url: url)

@@ -289,6 +289,36 @@ private let incoming = "/log/files/incoming"
         try await second.close()
     }
 
+    @Test(.verifies("DL-17"))
+    func `images of a paused job stay when files are collected, and go when it is cancelled`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [1_000, 60_000])
+        let bench = try await Bench(files) { request in
+            var reply = city.reply(to: request) ?? ImageServer.Reply(404)
+            if request.path == SampleCity.path(1) { reply.stallAfter = 10_000 }
+            return reply
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 11_000 }
+        try await bench.manager.pause(job.id)
+        try await eventually { bench.manager.job(job.id)?.status == .paused }
+        let image = FileID(of: city.images[0])
+        #expect(try await bench.store.files.collect() == FileCollection())
+        try await bench.close()
+        // The next process holds them again.
+        let second = try await Bench(files, server: bench.server)
+        try await second.manager.tidy()
+        #expect(try await second.store.files.collect() == FileCollection())
+        #expect(try await second.store.files.read(image) == city.images[0])
+        try await second.store.downloads.cancel(job.id)
+        try await eventually {
+            (try? await second.store.files.read(image)) == nil
+        }
+        try await second.close()
+    }
+
     @Test(.verifies("DL-22")) func `a full device fails the job in words, and loses nothing`()
         async throws
     {
