@@ -169,7 +169,10 @@ public struct DownloadCommands: Sendable {
 
     /// A job rests. Durable on return.
     ///
-    /// - Parameter numbers: how far it has come; nil: as far as the view knows.
+    /// - Parameters:
+    ///   - jobId: the job.
+    ///   - reason: why it rests.
+    ///   - numbers: how far it has come; nil: as far as the view knows.
     /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING;
     ///   `LogError` as `EventStore.append`.
     public func pause(
