@@ -54,6 +54,7 @@ private func openStore() async throws -> OfflineStore {
             try await values(store.preferences(for: "ada")) {
                 try await store.preferences.update(for: "ada") { $0.pruneAfterDays = 30 }
             }.map { $0?.pruneAfterDays } == [7, 30])
+        try await contentQueries(store)
         let progress = try await values(store.progress(of: "ada")) {
             try await store.progress.activateCourse("spanish", by: "ada")
             try await store.progress.completeLesson("l1", course: "spanish", by: "ada")
@@ -68,6 +69,53 @@ private func openStore() async throws -> OfflineStore {
         var states = store.changes(of: CitiesView.self).makeAsyncIterator()
         #expect(await states.next()?.isSaved("kyiv", by: "ada") == true)
         try await store.close()
+    }
+
+    private func contentQueries(_ store: OfflineStore) async throws {
+        let content = store.content
+        let time = try #require(ZonedTime("2019-08-12T00:03:19.457Z"))
+        func put(_ title: String, _ bytes: [UInt8]) async throws {
+            var page = ContentPage(path: "/p/", title: title, content: "", lastUpdate: time)
+            page.parentPath = ""
+            let resource = ContentResource(
+                path: "/p/", url: "https://x.example/1", lastUpdate: time, content: .bytes(bytes))
+            try await content.store(
+                city: "oslo", language: "no", pages: [page], resources: [resource],
+                lastUpdate: time)
+        }
+        let city = ListedCity(name: "Oslo", code: "oslo", sortingName: "Oslo")
+        #expect(
+            try await values(content.cities) { try await content.list([city]) }
+                .map { $0 ?? nil } == [nil, [city]])
+        #expect(
+            try await values(content.liveCities) { try await content.list([]) } == [[city], []])
+        #expect(
+            try await values(content.languages(of: "oslo")) {
+                try await content.list([ListedLanguage(code: "no")], of: "oslo")
+            }.map { $0 ?? nil } == [nil, [ListedLanguage(code: "no")]])
+        #expect(
+            try await values(content.lastUpdate(of: "oslo", language: "no")) {
+                try await put("one", [1])
+            }.map { $0 ?? nil } == [nil, time])
+        #expect(
+            try await values(content.lastUsage(of: "oslo")) { try await content.use("oslo") }
+                .map { ($0 ?? nil) == nil } == [true, false])
+        let pages = try await values(content.pages(.category, city: "oslo", language: "no")) {
+            try await put("two", [1])
+        }
+        #expect(pages.map { $0?.map(\.title) } == [["one"], ["two"]])
+        let children = try await values(content.children(of: "", city: "oslo", language: "no")) {
+            try await put("three", [1])
+        }
+        #expect(children.map { $0?.map(\.title) } == [["two"], ["three"]])
+        let page = try await values(content.storedPage("/p/", city: "oslo", language: "no")) {
+            try await put("four", [1])
+        }
+        #expect(page.map { $0??.title } == ["three", "four"])
+        let files = try await values(content.resources(of: "/p/", city: "oslo", language: "no")) {
+            try await put("four", [1, 2])
+        }
+        #expect(files.map { $0?.map(\.size) } == [[1], [2]])
     }
 
     @Test(.verifies("FOL-5", "FOL-7")) @MainActor

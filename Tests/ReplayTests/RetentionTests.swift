@@ -19,7 +19,7 @@ private struct States {
         views = [
             CitiesView(folding: events), NotesView(folding: events),
             PreferencesView(folding: events), ProgressView(folding: events),
-            Outbox(folding: events),
+            PagesView(folding: events), ContentView(folding: events), Outbox(folding: events),
         ]
     }
 
@@ -66,13 +66,14 @@ private struct States {
             PreferencesUpdated.type, CourseActivated.type, LessonCompleted.type,
             ReviewCompleted.type, SyncSettled.type,
         ]
-        #expect(Set(removed.keys) == Set(types))
+        // Others are rare here; the tests of their views take enough of them away.
+        #expect(Set(removed.keys).isSuperset(of: types))
         for type in types { #expect((removed[type] ?? 0) > 20, "\(type)") }
     }
 
     /// Compares the first so many views of two histories, the second without what is gone.
     private static func compare(
-        _ events: [Event], without gone: Set<Position>, views: Int = 5, _ choices: inout Choices
+        _ events: [Event], without gone: Set<Position>, views: Int = 7, _ choices: inout Choices
     ) throws {
         let expected = try States(events).bytes().prefix(views)
         let bytes = try States(events.filter { !gone.contains($0.position) }).bytes().prefix(views)
@@ -109,7 +110,7 @@ private struct States {
             for _ in 0..<choices.int(in: 0...15) { try log.step(&choices) }
             choices.note("discarded \(discarded)")
             try Self.compare(
-                log.events.filter { !discarded.contains($0.position) }, without: gone, views: 4,
+                log.events.filter { !discarded.contains($0.position) }, without: gone, views: 6,
                 &choices)
         }
         #expect(discards > 100)

@@ -70,6 +70,8 @@ public struct ContentCommands: Sendable {
     /// use of another.
     ///
     /// - Parameters:
+    ///   - city: the city's code.
+    ///   - language: the language's code.
     ///   - pages: all pages of the language, each path once.
     ///   - resources: all files of these pages; nil leaves those that are there alone.
     ///   - lastUpdate: the time of the update, by which the app knows when the next is due.
@@ -93,7 +95,10 @@ public struct ContentCommands: Sendable {
     /// As `store(city:language:pages:resources:lastUpdate:)`.
     ///
     /// - Parameters:
+    ///   - city: the city's code.
+    ///   - language: the language's code.
     ///   - pages: nil leaves those that are there alone.
+    ///   - resources: nil leaves those that are there alone.
     ///   - lastUpdate: nil leaves the one that is there.
     package func replace(
         city: String, language: String, pages: [ContentPage]?, resources: [ContentResource]?,

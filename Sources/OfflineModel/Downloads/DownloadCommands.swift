@@ -171,7 +171,7 @@ public struct DownloadCommands: Sendable {
     ///
     /// - Parameters:
     ///   - jobId: the job.
-    ///   - reason: why.
+    ///   - reason: why it rests.
     ///   - numbers: how far it has come; nil: as far as the view knows.
     /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING;
     ///   `LogError` as `EventStore.append`.

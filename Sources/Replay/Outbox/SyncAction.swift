@@ -43,8 +43,10 @@ public struct SyncAction: Hashable, Sendable, Identifiable {
 extension OutboxCommands {
     /// An action by its id, whether or not the server has it by now.
     ///
-    /// - Parameter report: of the sync that is under way, if there is one: it knows what is on its
-    ///   way. `SyncService.report` has it.
+    /// - Parameters:
+    ///   - id: the event's.
+    ///   - report: of the sync that is under way, if there is one: it knows what is on its way.
+    ///     `SyncService.report` has it.
     /// - Returns: nil for an id that the log does not know, that is none of an action of this
     ///   device, or whose event was discarded or compacted away.
     /// - Throws: `LogError`.

@@ -76,7 +76,7 @@ private struct Bench {
 }
 
 @Suite struct OfflineCityTests {
-    @Test(.verifies("CITY-1", "CITY-2"))
+    @Test(.verifies("CITY-1", "CITY-2", "FILE-2"))
     func `a cached city comes back with all that it had`() async throws {
         let bench = try await Bench()
         let image = Bench.image("hero", bytes: 1_000)
@@ -96,6 +96,9 @@ private struct Bench {
         #expect(cached.size == 1_000 && cached.kind == .gallery && cached.width == 4)
         #expect(try await bench.store.files.read(cached.file) == image.content)
         #expect(try await bench.store.cities.read("porto") == nil)
+        let line = try #require(try await bench.store.events.event(id: city.event)?.content.json)
+        let recorded = String(decoding: line, as: UTF8.self)
+        #expect(recorded.contains(cached.file.description) && !recorded.contains("/log"))
         #expect(bench.store.cities.storageUsed.current == city.storageSize)
         try await bench.store.close()
     }

@@ -354,6 +354,45 @@ private let time = "2011-02-04T00:00:00.000Z"
         try await bench.store.close()
     }
 
+    @Test(.verifies("CONT-34"))
+    func `whatever bytes a folder has, it is read or refused with an error`() async throws {
+        let bench = try await Bench()
+        let sample = try Self.complete()
+        try bench.put(sample)
+        let files = bench.files
+        let names = sample.keys.filter { $0.hasSuffix(".json") }.sorted()
+        try Property.check("no bytes trap", runs: 300, covering: ["read", "refused"]) { choices in
+            let name = choices.element(of: names)
+            let good = Array(sample[name, default: ""].utf8)
+            var bad = good
+            for _ in 0...choices.int(in: 0...3) {
+                let index = choices.int(in: 0...bad.count - 1)
+                switch choices.int(in: 0...2) {
+                case 0: bad[index] ^= 1 << UInt8(choices.int(in: 0...7))
+                case 1: bad.remove(at: index)
+                default: bad.insert(choices.element(of: Array(#""{}[],:\%0/"#.utf8)), at: index)
+                }
+            }
+            files["/in/\(name)"] = bad
+            defer { files["/in/\(name)"] = good }
+            do {
+                var folder = try ContentLayoutReader("/in", files)
+                for city in folder.cities {
+                    _ = try folder.languageList(of: city)
+                    _ = try folder.resources(of: city)
+                    for language in folder.languages(of: city) {
+                        _ = try folder.pages(of: city, language: language)
+                    }
+                }
+                choices.count("read")
+            } catch {
+                try #require(error is EventError, "\(error)")
+                choices.count("refused")
+            }
+        }
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CONT-34")) func `text that is not UTF-8 is refused`() async throws {
         let bench = try await Bench()
         try bench.put(["cities.json": ""])

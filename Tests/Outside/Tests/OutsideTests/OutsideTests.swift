@@ -58,6 +58,25 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         try await store.close()
     }
 
+    @Test func `content is stored, listed, shown and used`() async throws {
+        let folder = try Folder()
+        let store = try await Content.open(folder.log)
+        let time = try #require(ZonedTime("2023-11-20T14:06:57.863+01:00"))
+        var page = ContentPage(
+            path: "/augsburg/en/welcome/", title: "Welcome", content: "<h1>Welcome</h1>",
+            lastUpdate: time)
+        page.parentPath = ""
+        let resource = ContentResource(
+            path: page.path, url: "https://x.example/1.png", lastUpdate: time,
+            content: .bytes([1, 2, 3]))
+        #expect(try await Content.keep(store, [page], [resource]).pagesStored == 1)
+        #expect(try await Content.keep(store, [page], [resource]).pagesStored == 0)
+        try await Content.list(store)
+        #expect(try await Content.show(store) == 2)
+        #expect(try await Content.use(store) == [])
+        try await store.close()
+    }
+
     @Test func `a first log is kept, shipped later, shared, and left`() async throws {
         let folder = try Folder()
         try await FirstLog.keep(at: folder.log)
