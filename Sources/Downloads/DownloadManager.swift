@@ -168,11 +168,12 @@ public actor DownloadManager {
     package func tidy() async throws {
         folders.formUnion(try leftovers())
         _ = try await commands.cleanUp()
-        await sweep(store.view(DownloadsView.self))
         for jobId in folders where held[jobId] == nil && running[jobId] == nil {
             let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
             for file in stored where await files.hold(file) { keep(file, jobId) }
         }
+        // Afterwards: it collects what nobody holds.
+        await sweep(store.view(DownloadsView.self))
     }
 
     private func learn(_ path: NetworkPath) {
@@ -276,7 +277,7 @@ public actor DownloadManager {
         lost[job.id] = nil
         folders.insert(job.id)
         let meter = DownloadMeter(
-            bytesMax: options.cityBytesMax, interval: options.progressInterval
+            job.numbers, bytesMax: options.cityBytesMax, interval: options.progressInterval
         ) { [hub, id = job.id] in hub.tell(id) }
         let run = DownloadRun(
             job: job, source: source, authorizer: authorizer, files: files,

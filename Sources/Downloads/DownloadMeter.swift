@@ -13,29 +13,37 @@ final class DownloadMeter: Sendable {
         /// stand for several.
         var count = 0
         var done = 0
-        var step = DownloadNumbers.initial.currentStep
-        var downloaded = 0
-        var total = 0
+        var step: String
+        var downloaded: Int
+        var total: Int
         var told: ContinuousClock.Instant?
     }
 
     private struct Image {
         var names: Int
-        var bytes = 0
-        var total = 0
+        var bytes: Int
+        var total: Int
         var isDone = false
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let interval: Duration
     private let bytesMax: Int
     private let tell: @Sendable () -> Void
 
     /// - Parameters:
+    ///   - numbers: what holds until the images are known.
     ///   - bytesMax: bytes that all images may have together.
     ///   - interval: between two words about bytes at least.
     ///   - tell: called when the numbers have changed.
-    init(bytesMax: Int, interval: Duration, tell: @escaping @Sendable () -> Void) {
+    init(
+        _ numbers: DownloadNumbers, bytesMax: Int, interval: Duration,
+        tell: @escaping @Sendable () -> Void
+    ) {
+        state = Mutex(
+            State(
+                step: numbers.currentStep, downloaded: numbers.downloadedBytes,
+                total: numbers.totalBytes))
         self.bytesMax = bytesMax
         self.interval = interval
         self.tell = tell
@@ -49,18 +57,24 @@ final class DownloadMeter: Sendable {
         }
     }
 
-    /// The job has these images.
-    func begin(_ images: [CityManifest.Image]) {
+    /// The job has these images, of which so many bytes, of so many, are there already.
+    func begin(
+        _ images: [CityManifest.Image], there: [URL: (bytes: Int, total: Int)]
+    ) {
         state.withLock { state in
             state.images = [:]
             for image in images {
-                state.images[image.url, default: Image(names: 0)].names += 1
-                state.images[image.url]?.total = image.size ?? 0
+                let known = there[image.url] ?? (0, image.size ?? 0)
+                state.images[
+                    image.url,
+                    default: Image(
+                        names: 0, bytes: known.bytes, total: max(known.bytes, known.total))
+                ].names += 1
             }
             state.count = images.count
             state.done = 0
             state.total = state.images.values.reduce(0) { $0 + $1.total }
-            state.downloaded = 0
+            state.downloaded = state.images.values.reduce(0) { $0 + $1.bytes }
             Self.describe(&state)
         }
         tell()

@@ -42,8 +42,7 @@ struct DownloadRun {
         let manifest = try await manifest()
         try await checkSizes(manifest)
         try sweep(manifest)
-        meter.begin(manifest.images)
-        try takeStock(manifest)
+        meter.begin(manifest.images, there: try stock(manifest))
         let found = try await fetchAll(manifest)
         return DownloadedCity(
             manifest: manifest, files: manifest.images.compactMap { found[$0.url] },
@@ -102,15 +101,19 @@ struct DownloadRun {
         }
     }
 
-    /// Counts what is there already.
-    private func takeStock(_ manifest: CityManifest) throws(DownloadError) {
+    /// What is there already: bytes, and how many there will be.
+    private func stock(
+        _ manifest: CityManifest
+    ) throws(DownloadError) -> [URL: (bytes: Int, total: Int)] {
+        var stock: [URL: (bytes: Int, total: Int)] = [:]
         for image in manifest.images {
             let part = try PartialFile(
                 url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
-            let total = image.size ?? part.sidecar.total
-            let size = part.sidecar.stored == nil ? part.size : total ?? 0
-            _ = meter.set(image.url, bytes: min(size, total ?? size), of: total)
+            let total = image.size ?? part.sidecar.total ?? 0
+            let size = part.sidecar.stored == nil ? part.size : total
+            stock[image.url] = (total == 0 ? size : min(size, total), total)
         }
+        return stock
     }
 
     private func fetchAll(_ manifest: CityManifest) async throws -> [URL: DownloadedFile] {

@@ -10,7 +10,13 @@ import Synchronization
 final class ProgressHub: Sendable {
     private struct State {
         var meters: [String: DownloadMeter] = [:]
-        var subscribers: [String: [UUID: AsyncStream<DownloadJob>.Continuation]] = [:]
+        var subscribers: [String: [UUID: Subscriber]] = [:]
+    }
+
+    private struct Subscriber {
+        var continuation: AsyncStream<DownloadJob>.Continuation
+        /// What it was told last: nobody is told the same twice.
+        var last: DownloadJob?
     }
 
     private let store: EventStore
@@ -38,9 +44,18 @@ final class ProgressHub: Sendable {
 
     /// The numbers of a job have changed.
     func tell(_ jobId: String) {
-        let subscribers = state.withLock { $0.subscribers[jobId] }
-        guard let subscribers, let job = job(jobId) else { return }
-        for subscriber in subscribers.values { subscriber.yield(job) }
+        state.withLock { state in
+            guard let subscribers = state.subscribers[jobId] else { return }
+            guard var job = store.view(DownloadsView.self)[jobId] else { return }
+            if job.status == .downloading, let meter = state.meters[jobId] {
+                job = job.with(meter.numbers)
+            }
+            // Told inside, so that the newest is told last.
+            for (id, subscriber) in subscribers where subscriber.last != job {
+                state.subscribers[jobId]?[id]?.last = job
+                subscriber.continuation.yield(job)
+            }
+        }
     }
 
     /// A job over time, its present state first. Ends when it is removed or the store is closed.
@@ -48,7 +63,9 @@ final class ProgressHub: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadJob.self, bufferingPolicy: .bufferingNewest(1))
         let id = UUID()
-        state.withLock { $0.subscribers[jobId, default: [:]][id] = continuation }
+        state.withLock {
+            $0.subscribers[jobId, default: [:]][id] = Subscriber(continuation: continuation)
+        }
         let states = store.query(DownloadsView.self) { $0[jobId] }.changes
         let following = Task { [weak self] in
             for await state in states {

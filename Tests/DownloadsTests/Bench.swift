@@ -101,7 +101,7 @@ struct Bench {
         store = try await OfflineStore.open(
             at: URL(filePath: folder), environment: LogEnvironment(fileSystem: files, now: clock))
         var options = DownloadManager.Options()
-        options.timeoutSeconds = 20
+        options.timeoutSeconds = 120
         options.progressInterval = .zero
         options.sleep = { try await waits.wait($0) }
         change(&options)

@@ -1,4 +1,4 @@
-// The code of the article "Downloads".
+// The code of the article "Downloading cities".
 
 import Daybook
 import Foundation
