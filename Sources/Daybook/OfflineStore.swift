@@ -184,10 +184,21 @@ public struct OfflineStore: Sendable {
     }
 
     /// Writes what waits and releases the log's lock until `resume()`. See `EventStore.suspend()`.
-    public func suspend() async throws { try await events.suspend() }
+    public func suspend() async throws {
+        guard await !events.isSuspended else { return }
+        await files.close()
+        do { try await events.suspend() } catch {
+            await files.reopen()
+            throw error
+        }
+    }
 
     /// Takes the lock again after `suspend()`. See `EventStore.resume()`.
-    public func resume() async throws { try await events.resume() }
+    public func resume() async throws {
+        let wasSuspended = await events.isSuspended
+        try await events.resume()
+        if wasSuspended { await files.reopen() }
+    }
 
     /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
     /// any more: recording, reading of events and shipping throw `LogError` (`closed`), and

@@ -325,13 +325,19 @@ public actor DownloadManager {
     private func record(
         _ city: DownloadedCity, _ job: DownloadJob, _ meter: DownloadMeter
     ) async throws {
+        let now = Timestamp(milliseconds: await store.now)
         do {
+            do { try await files.requireHeld(city.files.map(\.file)) } catch {
+                // Another process may have had the log meanwhile: the job is done over.
+                throw LogError(.suspended, path: store.directory, "\(error)")
+            }
             try await commands.complete(
                 job.id, totalBytes: meter.numbers.downloadedBytes
             ) { [user] transaction in
                 // The user may have asked for it meanwhile.
-                let now = transaction.view(DownloadsView.self)[job.id] ?? job
-                try city.record(isExplicit: now.isExplicit, for: user, in: &transaction)
+                let present = transaction.view(DownloadsView.self)[job.id] ?? job
+                try city.record(
+                    isExplicit: present.isExplicit, for: user, at: now, in: &transaction)
             }
         } catch {
             if error is LogError { throw error }
@@ -363,9 +369,11 @@ public actor DownloadManager {
         for city: DownloadedCity, _ store: EventStore, _ user: String
     ) async throws {
         struct Fits: Error {}
+        let now = Timestamp(milliseconds: await store.now)
         do {
             try await store.write { transaction in
-                try city.record(isExplicit: city.isExplicit, for: user, in: &transaction)
+                try city.record(
+                    isExplicit: city.isExplicit, for: user, at: now, in: &transaction)
                 // Nothing of it is recorded.
                 throw Fits()
             }
@@ -442,7 +450,8 @@ extension DownloadedCity {
     ///
     /// - Throws: `StorageLimitError`; `EventError`.
     fileprivate func record(
-        isExplicit: Bool, for user: String, in transaction: inout EventStore.Transaction
+        isExplicit: Bool, for user: String, at now: Timestamp,
+        in transaction: inout EventStore.Transaction
     ) throws {
         let images = zip(manifest.images, files).map { image, file in
             CachedImage(
@@ -450,7 +459,7 @@ extension DownloadedCity {
                 kind: image.kind, width: image.width, height: image.height)
         }
         try CityCommands.cache(
-            json: manifest.cityData, images: images, isExplicit: isExplicit, for: user,
+            json: manifest.cityData, images: images, isExplicit: isExplicit, for: user, at: now,
             in: &transaction)
     }
 }

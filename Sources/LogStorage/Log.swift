@@ -273,6 +273,11 @@ public final class Log: Sendable {
         return failure
     }
 
+    /// Checks that appends are possible: nothing is closed, suspended or in doubt.
+    package func requireUsable() throws(LogError) {
+        try state.withLock { state throws(LogError) in try checkUsable(state) }
+    }
+
     func checkUsable(_ state: borrowing State) throws(LogError) {
         if let failure = state.failure { throw failure }
         guard state.lock != nil else {

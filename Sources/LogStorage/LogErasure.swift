@@ -77,7 +77,13 @@ struct LogErasure {
         } catch let error where error.code == .wrongKind || error.code == .readOnly {
             guard let names = try? fileSystem.list(path) else { throw error }
             for name in names { try remove(path + "/" + name) }
-            try fileSystem.removeDirectory(path)
+            do throws(FileError) { try fileSystem.removeDirectory(path) } catch {
+                // Somebody was still writing a file there.
+                let late = try fileSystem.list(path)
+                guard !late.isEmpty else { throw error }
+                for name in late { try remove(path + "/" + name) }
+                try fileSystem.removeDirectory(path)
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ public actor EventStore {
     private var flushIsScheduled = false
     private var isShipping = false
     private(set) var isClosed = false
-    private(set) var isSuspended = false
+    package private(set) var isSuspended = false
     private var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     let unknownStates: [StoredState]
@@ -299,12 +299,23 @@ public actor EventStore {
     public func write<Result: Sendable>(
         _ body: @Sendable (inout Transaction) throws -> Result
     ) async throws -> Result {
+        try await write(drawingOnReserve: false, body)
+    }
+
+    /// As the public one.
+    ///
+    /// - Parameter drawingOnReserve: whether a full disk is no obstacle: for what frees room.
+    package func write<Result: Sendable>(
+        drawingOnReserve: Bool, _ body: @Sendable (inout Transaction) throws -> Result
+    ) async throws -> Result {
+        if drawingOnReserve, !pending.isEmpty { pending.drawsOnReserve = true }
         // Appends that wait for the next sync are decided but not yet in the views.
         try flush()
         var transaction = Transaction(views, by: incarnation)
         let result = try body(&transaction)
         if !transaction.drafts.isEmpty {
-            _ = try await commit(try prepare(transaction.drafts), .durable)
+            _ = try await commit(
+                try prepare(transaction.drafts), .durable, drawingOnReserve: drawingOnReserve)
         }
         return result
     }
@@ -362,6 +373,14 @@ public actor EventStore {
     }
 
     /// Folds the views anew if something was taken back. What waits is on the disk by now.
+    /// As `flush()`, and nothing that was decided is in doubt: no write or sync has failed before.
+    ///
+    /// - Throws: `LogError`; `indeterminate` where it is not known what is on the disk.
+    package func settle() throws {
+        try flush()
+        try log.requireUsable()
+    }
+
     private func foldAnewIfStale() {
         guard views.isStale, pending.isEmpty else { return }
         // If the log cannot be read just now, the next commit tries again, and so does the next

@@ -141,6 +141,9 @@ struct CachedCities: Sendable {
         return copy.stamp
     }
 
+    /// The stamp of the register of a copy. O(1).
+    func copyStamp(_ cityId: EntityID) -> Stamp? { entries[cityId]?.copy?.stamp }
+
     /// How many cities are cached. O(1).
     var count: Int { byAccess.count }
     /// Bytes of all copies. O(1).

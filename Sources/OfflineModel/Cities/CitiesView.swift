@@ -72,7 +72,15 @@ public struct CitiesView: ListableView {
         return register.stamp
     }
 
+    /// The greatest stamp with which anybody saved a city. O(users of the city).
+    func lastSave(of cityId: String) -> Stamp? {
+        saved[EntityID(cityId)]?.lazy.filter { $0.value.value }.map(\.value.stamp).max()
+    }
+
     // MARK: Cached cities
+
+    /// What the next copy of a city, or its removal, has to count more than. O(1).
+    func copyStamp(_ cityId: String) -> Stamp? { cached.copyStamp(EntityID(cityId)) }
 
     /// The cached copy of a city. O(1).
     public func offline(_ cityId: String) -> OfflineCity? { cached[EntityID(cityId)] }

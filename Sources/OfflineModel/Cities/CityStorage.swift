@@ -39,7 +39,9 @@ struct CityStorage {
 
     /// What nobody has looked at for longer than the user keeps it. O(what goes).
     func outdated(at now: Timestamp) -> [String] {
-        let oldest = now.milliseconds - Int64(preferences.pruneAfterDays) * 86_400_000
+        // Imported history may have set any number.
+        let days = min(preferences.pruneAfterDays, OfflinePreferences.pruneDays.upperBound)
+        let oldest = now.milliseconds - Int64(days) * 86_400_000
         return cities.evictionCandidates.prefix { $0.lastAccessedAt.milliseconds < oldest }
             .map(\.cityId)
     }

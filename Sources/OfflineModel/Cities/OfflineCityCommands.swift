@@ -81,9 +81,11 @@ extension CityCommands {
                         height: image.height))
             }
             let images = cached
+            let now = Timestamp(milliseconds: await store.now)
+            try await files.requireHeld(images.map(\.file))
             try await store.write { transaction in
                 try Self.cache(
-                    json: json, images: images, isExplicit: isExplicit, for: userId,
+                    json: json, images: images, isExplicit: isExplicit, for: userId, at: now,
                     in: &transaction)
             }
         } catch {
@@ -93,7 +95,8 @@ extension CityCommands {
             throw error
         }
         await files.release(cached.map(\.file))
-        try await files.collect()
+        // It is on record; what it has replaced goes with a later collection, if not with this one.
+        _ = try? await files.collect()
         guard let cached = store.view(CitiesView.self).offline(city.id) else {
             throw EventError(.refused, "the city \(city.id) was removed while it was cached")
         }
@@ -104,13 +107,13 @@ extension CityCommands {
     /// files later.
     package static func cache(
         json: [UInt8], images: [CachedImage], isExplicit: Bool, for userId: String,
-        in transaction: inout EventStore.Transaction
+        at now: Timestamp, in transaction: inout EventStore.Transaction
     ) throws {
         let city = try CityData(json: json)
         let cities = transaction.view(CitiesView.self)
         let old = cities.offline(city.id)
         let cached = CityCached(
-            cityId: city.id, version: (old?.version ?? 0) + 1,
+            cityId: city.id, version: old.map { $0.version == .max ? .max : $0.version + 1 } ?? 1,
             isExplicitDownload: isExplicit || (old?.isExplicitDownload ?? false),
             cityData: json, images: images)
         let storage = CityStorage(
@@ -119,9 +122,21 @@ extension CityCommands {
             new: (city.id, cached.storageSize, cached.isExplicitDownload))
         if let error = evictions.error { throw error }
         for cityId in evictions.cityIds {
-            try transaction.append(CityRemoved(cityId: cityId, reason: .limit))
+            try remove(cityId, .limit, at: now, in: &transaction)
         }
-        try transaction.append(cached)
+        transaction.append(
+            try EventDraft(cached, after: cities.copyStamp(city.id), now: now))
+    }
+
+    /// Removes a copy, also one that was made, or a city that was saved, while the clock was ahead.
+    static func remove(
+        _ cityId: String, _ reason: CityRemoved.Reason, at now: Timestamp,
+        in transaction: inout EventStore.Transaction
+    ) throws {
+        let cities = transaction.view(CitiesView.self)
+        let last = [cities.copyStamp(cityId), cities.lastSave(of: cityId)].compactMap(\.self).max()
+        transaction.append(
+            try EventDraft(CityRemoved(cityId: cityId, reason: reason), after: last, now: now))
     }
 
     /// Looks at a cached city, which counts as an access.
@@ -163,7 +178,8 @@ extension CityCommands {
     ///   could not be deleted: a later clean-up deletes them.
     public func remove(_ cityId: String) async throws {
         try CitySaved.require(cityId, "city id")
-        try await store.write { transaction in
+        let now = Timestamp(milliseconds: await store.now)
+        try await store.write(drawingOnReserve: true) { transaction in
             let jobs = transaction.view(DownloadsView.self).jobs(of: cityId)
             let isCached = transaction.view(CitiesView.self).offline(cityId) != nil
             guard isCached || !jobs.isEmpty else {
@@ -171,7 +187,7 @@ extension CityCommands {
                     .refused, "the city \(cityId) is neither cached nor being downloaded")
             }
             // Also if it was not cached yet: it is not wanted any more.
-            try transaction.append(CityRemoved(cityId: cityId, reason: .user))
+            try Self.remove(cityId, .user, at: now, in: &transaction)
             for job in jobs { try transaction.append(DownloadRemoved(jobId: job.id)) }
         }
         try await files.collect()
@@ -186,7 +202,7 @@ extension CityCommands {
     @discardableResult
     public func cleanUp(for userId: String) async throws -> CityCleanUp {
         let now = Timestamp(milliseconds: await store.now)
-        var report = try await store.write { transaction in
+        var report = try await store.write(drawingOnReserve: true) { transaction in
             var report = CityCleanUp()
             let storage = CityStorage(
                 cities: transaction.view(CitiesView.self),
@@ -196,10 +212,10 @@ extension CityCommands {
             report.evicted = evictions.cityIds
             report.limit = evictions.error
             for cityId in report.outdated {
-                try transaction.append(CityRemoved(cityId: cityId, reason: .age))
+                try Self.remove(cityId, .age, at: now, in: &transaction)
             }
             for cityId in report.evicted {
-                try transaction.append(CityRemoved(cityId: cityId, reason: .limit))
+                try Self.remove(cityId, .limit, at: now, in: &transaction)
             }
             return report
         }

@@ -10,7 +10,7 @@ extension DownloadCommands {
     ///
     /// - Returns: the cities.
     /// - Throws: `LogError` as `EventStore.append`.
-    /// - Complexity: O(saved cities).
+    /// - Complexity: O(cities that anybody has saved), while `autoDownloadEnabled` is on.
     @discardableResult
     public func queueWanted(for userId: String) async throws -> [String] {
         guard

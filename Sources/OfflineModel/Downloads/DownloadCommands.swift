@@ -95,24 +95,35 @@ public struct DownloadCommands: Sendable {
         }
     }
 
-    /// Cancels a job: it is CANCELLED and removed in one step. Durable on return.
+    /// Cancels a job: it is CANCELLED and removed in one step. If its city is not cached, it is not
+    /// downloaded by itself before it is saved anew. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is finished; `LogError` as
     ///   `EventStore.append`.
     public func cancel(_ jobId: String) async throws {
-        try await change(jobId, to: .cancelled) { _, _ in
-            [
-                try EventDraft(DownloadCancelled(jobId: jobId)),
-                try EventDraft(DownloadRemoved(jobId: jobId)),
-            ]
+        let now = Timestamp(milliseconds: await store.now)
+        try await store.write(drawingOnReserve: true) { transaction in
+            let job = try Self.check(jobId, .cancelled, transaction.view(DownloadsView.self))
+            try transaction.append(DownloadCancelled(jobId: jobId))
+            try transaction.append(DownloadRemoved(jobId: jobId))
+            try Self.decline(job.cityId, at: now, in: &transaction)
         }
+    }
+
+    /// A city that the user does not want to have is not queued by itself any more.
+    private static func decline(
+        _ cityId: String, at now: Timestamp, in transaction: inout EventStore.Transaction
+    ) throws {
+        guard transaction.view(CitiesView.self).offline(cityId) == nil else { return }
+        try CityCommands.remove(cityId, .user, at: now, in: &transaction)
     }
 
     /// Removes a job that is finished. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is not; `LogError` as `EventStore.append`.
     public func remove(_ jobId: String) async throws {
-        try await store.write { transaction in
+        let now = Timestamp(milliseconds: await store.now)
+        try await store.write(drawingOnReserve: true) { transaction in
             let job = try Self.job(jobId, transaction.view(DownloadsView.self))
             guard !job.status.isUnfinished else {
                 throw EventError(
@@ -120,6 +131,9 @@ public struct DownloadCommands: Sendable {
                     "the download \(jobId) is \(job.status.rawValue); cancel it to remove it")
             }
             try transaction.append(DownloadRemoved(jobId: jobId))
+            if job.status == .failed {
+                try Self.decline(job.cityId, at: now, in: &transaction)
+            }
         }
     }
 

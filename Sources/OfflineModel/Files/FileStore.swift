@@ -29,7 +29,10 @@ public actor FileStore {
     }
     /// Files that were stored and may not be named by a view yet, with how many hold them.
     private var holds: [FileID: Int] = [:]
-    private var isClosed = false
+    /// How often it was closed and not reopened.
+    private var closings = 0
+    private var isClosed: Bool { closings > 0 }
+    private let collects: Bool
     /// Whether the folder is there, and is one.
     private var isPrepared = false
 
@@ -40,8 +43,12 @@ public actor FileStore {
     private static let unfinished = "new-"
 
     /// The files of a log.
-    package init(_ events: EventStore) {
+    ///
+    /// - Parameter collects: false for a tool that does not know all views of an app: what only
+    ///   those name would be deleted.
+    package init(_ events: EventStore, collects: Bool = true) {
         self.events = events
+        self.collects = collects
         fileSystem = events.environment.fileSystem
         directory = events.directory + "/" + LogDirectory.files
     }
@@ -78,6 +85,7 @@ public actor FileStore {
         try await prepare()
         let id = FileID(of: content)
         try write(id) { (file) throws(FileError) in try file.write(content, at: 0) }
+        holds[id, default: 0] += 1
         return id
     }
 
@@ -108,7 +116,8 @@ public actor FileStore {
                         try file.write(bytes, at: offset)
                     }
                 }
-                try fileSystem.remove(path)
+                // What cannot be removed is in nobody's way.
+                try? fileSystem.remove(path)
             }
             holds[id, default: 0] += 1
             return id
@@ -123,14 +132,29 @@ public actor FileStore {
         }
     }
 
-    /// Keeps a file that is there from being collected until `release`.
+    /// Keeps a file that is there from being collected until `release`. Its name is durable on
+    /// return: a kill may have come before that was seen to.
     ///
     /// - Returns: whether it is there, with this content.
-    package func hold(_ file: FileID) -> Bool {
-        guard let content = try? open(file), (try? Self.hash(content.file, content.size)) == file
+    package func hold(_ file: FileID) async -> Bool {
+        guard (try? await prepare()) != nil, let content = try? open(file),
+            (try? Self.hash(content.file, content.size)) == file, (try? content.file.sync()) != nil,
+            (try? fileSystem.syncDirectory(directory)) != nil
         else { return false }
         holds[file, default: 0] += 1
         return true
+    }
+
+    /// Checks that files are held still, before an event that names them is recorded: while a store
+    /// is suspended, another process may have collected them.
+    ///
+    /// - Throws: `FileStoreError` (`missing`).
+    package func requireHeld(_ files: some Sequence<FileID>) throws {
+        for file in files where holds[file] == nil {
+            throw FileStoreError(
+                .missing, path: path(of: file),
+                "the store was suspended or closed after the file was stored. Store it again")
+        }
     }
 
     /// Sees to it that there is a folder, and that the log may be written.
@@ -163,7 +187,6 @@ public actor FileStore {
             try? fileSystem.remove(temporary)
             throw FileStoreError(error)
         }
-        holds[id, default: 0] += 1
     }
 
     // MARK: Reading
@@ -241,6 +264,7 @@ public actor FileStore {
     /// - Complexity: O(files).
     @discardableResult
     public func collect() async throws -> FileCollection {
+        guard collects else { return FileCollection() }
         try await prepare()
         let names: [String]
         do throws(FileError) { names = try fileSystem.list(directory) } catch {
@@ -250,21 +274,37 @@ public actor FileStore {
         let leftovers = names.filter { $0.hasPrefix(Self.unfinished) }
         let unnamed = names.compactMap(FileID.init).filter { !isNeeded($0) }
         guard !unnamed.isEmpty || !leftovers.isEmpty else { return FileCollection() }
-        try await events.flush()
+        // After a failed commit nobody knows what the log names.
+        try await events.settle()
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
         var collection = FileCollection()
-        do throws(FileError) {
-            for name in leftovers { try fileSystem.remove(directory + "/" + name) }
-            // Somebody may have named one of them meanwhile.
-            for file in unnamed where !isNeeded(file) {
-                let size = try fileSystem.open(path(of: file), .read).size()
-                try fileSystem.remove(path(of: file))
-                collection.files += 1
-                collection.bytes += size
-            }
-            try fileSystem.syncDirectory(directory)
-        } catch { throw FileStoreError(error) }
+        var failure: FileError?
+        for name in leftovers { _ = remove(directory + "/" + name, &failure) }
+        // Somebody may have named one of them meanwhile.
+        for file in unnamed where !isNeeded(file) {
+            let size = try? fileSystem.open(path(of: file), .read).size()
+            guard remove(path(of: file), &failure) else { continue }
+            collection.files += 1
+            collection.bytes += size ?? 0
+        }
+        do throws(FileError) { try fileSystem.syncDirectory(directory) } catch {
+            failure = failure ?? error
+        }
+        if let failure { throw FileStoreError(failure) }
         return collection
+    }
+
+    /// Removes a file. What is none stays and stops nothing.
+    ///
+    /// - Parameter failure: the first failure of all.
+    private func remove(_ path: String, _ failure: inout FileError?) -> Bool {
+        do throws(FileError) {
+            try fileSystem.remove(path)
+            return true
+        } catch {
+            if error.code != .wrongKind, error.code != .notFound { failure = failure ?? error }
+            return false
+        }
     }
 
     private func isNeeded(_ file: FileID) -> Bool {
@@ -272,11 +312,14 @@ public actor FileStore {
             || events.projections.contains { ($0 as? any FileReferring)?.refers(to: file) ?? false }
     }
 
-    /// Ends all writing: what is under way has ended on return.
-    package func close() { isClosed = true }
+    /// Ends all writing: what is under way has ended on return. Nothing is held any more.
+    package func close() {
+        closings += 1
+        holds = [:]
+    }
 
-    /// Takes `close()` back.
-    package func reopen() { isClosed = false }
+    /// Takes one `close()` back.
+    package func reopen() { closings -= 1 }
 }
 
 /// What a collection freed.

@@ -58,6 +58,8 @@ extension OutboxCommands {
             await !store.isTakenBack(event.position)
         else { return nil }
         let entry = store.view(Outbox.self).entry(at: event.position)
+        // It may have been discarded meanwhile.
+        if entry == nil, await store.isTakenBack(event.position) { return nil }
         let status: SyncAction.Status =
             switch entry?.status {
             case nil: .success

@@ -55,7 +55,7 @@ private struct Bench {
     static func image(_ id: String, bytes: Int) -> CityImage {
         CityImage(
             id: id, url: "https://x.example/\(id).jpg", kind: .gallery, width: 4, height: 3,
-            content: [UInt8](repeating: UInt8(truncatingIfNeeded: id.hashValue), count: bytes))
+            content: (0..<bytes).map { Array(id.utf8)[$0 % id.utf8.count] })
     }
 
     /// Caches a city whose image has a size in units.
@@ -255,6 +255,90 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-14"))
+    func `copies and removals count although the clock was ahead before`() async throws {
+        let bench = try await Bench()
+        bench.clock.advance(days: 400)
+        try await bench.store.cities.save("a", by: "u")
+        try await bench.cache("a", units: 1)
+        bench.clock.advance(days: -400)
+        let second = try await bench.cache("a", units: 2)
+        #expect(second.version == 2 && second.images.first?.size == 2 * Bench.unit)
+        try await bench.store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
+        try await bench.store.cities.remove("a")
+        #expect(bench.cached.isEmpty && bench.fileNames.isEmpty)
+        #expect(try await bench.store.downloads.queueWanted(for: "u") == [])
+        try await bench.cache("a", units: 1)
+        #expect(bench.cached == ["a"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-14"))
+    func `a full disk does not keep the user from freeing room`() async throws {
+        let bench = try await Bench()
+        try await bench.cache("a", units: 30)
+        bench.files.setQuota(bench.files.usedBytes)
+        // The log has no room to grow any more, whatever it has set aside for the next events.
+        await #expect(throws: (any Error).self) {
+            for number in 0..<100_000 {
+                try await bench.store.notes.add(
+                    String(repeating: "\(number) ", count: 1_000), city: "a", by: "u")
+            }
+        }
+        try await bench.store.cities.remove("a")
+        #expect(bench.cached.isEmpty && bench.fileNames.isEmpty)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-10"))
+    func `a number of days or a version that no command would set does no harm`() async throws {
+        let bench = try await Bench()
+        var changes = PreferencesUpdated.Changes()
+        changes.pruneAfterDays = .max
+        try await bench.store.append(PreferencesUpdated(userId: "u", changes: changes))
+        try await bench.store.append(
+            CityCached(
+                cityId: "a", version: .max, isExplicitDownload: false,
+                cityData: Bench.json("a"), images: []))
+        bench.clock.advance(days: 91)
+        #expect(try await bench.cache("a").version == .max)
+        bench.clock.advance(days: 91)
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["a"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-13"))
+    func `reading a city reads as much of a long log as of a short one`() async throws {
+        var reads: [Int] = []
+        for events in [4_000, 12_000] {
+            let files = CountedFileSystem()
+            let store = try await OfflineStore.open(
+                at: URL(filePath: "/log"),
+                environment: LogEnvironment(fileSystem: files, sleep: noTimers))
+            try await store.cities.cache(json: Bench.json("a"), isExplicit: true, for: "u")
+            for start in stride(from: 0, to: events, by: 50) {
+                try await store.events.append(
+                    (start..<start + 50).map { number in
+                        try EventDraft(
+                            NoteAdded(
+                                noteId: "n\(number)", cityId: "a", content: "\(number)",
+                                createdBy: "u"))
+                    })
+            }
+            try await store.close()
+            let again = try await OfflineStore.open(
+                at: URL(filePath: "/log"),
+                environment: LogEnvironment(fileSystem: files, sleep: noTimers))
+            // The first question for an id indexes the segment that is written to.
+            _ = try await again.events.event(id: UUID())
+            let before = files.bytesRead.withLock(\.self)
+            _ = try await again.cities.read("a")
+            reads.append(files.bytesRead.withLock(\.self) - before)
+            try await again.close()
+        }
+        #expect(reads[0] > 0 && reads[1] <= reads[0], "\(reads)")
+    }
+
     @Test(.verifies("CITY-7", "CITY-8"))
     func `what is over the limit goes, the least recently accessed first, explicit ones never`()
         async throws
@@ -380,5 +464,28 @@ private struct Bench {
             }
             try await bench.store.close()
         }
+    }
+}
+
+/// Counts what is read.
+private final class CountedFileSystem: ForwardingFileSystem {
+    let base: any FileSystem = InMemoryFileSystem()
+    let bytesRead = Mutex(0)
+
+    private final class Counted: ForwardingFile {
+        let file: any File
+        let owner: CountedFileSystem
+        init(_ file: any File, _ owner: CountedFileSystem) {
+            (self.file, self.owner) = (file, owner)
+        }
+        func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
+            let bytes = try file.read(at: offset, count: count)
+            owner.bytesRead.withLock { $0 += bytes.count }
+            return bytes
+        }
+    }
+
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        Counted(try base.open(path, mode), self)
     }
 }

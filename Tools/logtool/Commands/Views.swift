@@ -66,18 +66,24 @@ struct Views: AsyncParsableCommand {
                 "the log ends at position \(outcome.last); there is no state at \(at) yet")
             throw Exit.badData
         }
-        var writer = RowWriter(output.format)
+        var rows: [ViewRow] = []
         for state in states {
-            for row in try filled(state.rows(), reader) {
-                writer.write(named(Swift.type(of: state).name, row))
+            guard let filled = try filled(state.rows(), reader) else {
+                // A value was replaced and compacted away between the passes.
+                return try work()
             }
+            rows += filled.map { named(Swift.type(of: state).name, $0) }
         }
+        var writer = RowWriter(output.format)
+        for row in rows { writer.write(row) }
         if wantsOutbox { try list(outbox, reader, &writer) }
         writer.finish()
     }
 
     /// Rows with the values that stand in events: one more pass over the log where there are any.
-    private func filled(_ rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow] {
+    ///
+    /// - Returns: nil where an event is not there any more.
+    private func filled(_ rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow]? {
         let wanted = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
         guard !wanted.isEmpty else { return rows }
         var data: [UUID: [UInt8]] = [:]
@@ -87,7 +93,7 @@ struct Views: AsyncParsableCommand {
             }
             return data.count < wanted.count
         }
-        return rows.map { $0.filled { data[$0] } }
+        return data.count == wanted.count ? rows.map { $0.filled { data[$0] } } : nil
     }
 
     /// A state from before the log was compacted would lack what has been replaced since.

@@ -81,7 +81,7 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
         let result = try await ToolStore.closing(
             ToolStore.open(directory, account: account, create: true)
         ) { store in
-            try await ContentCommands(store, FileStore(store)).takeOver(folder)
+            try await ContentCommands(store, FileStore(store, collects: false)).takeOver(folder)
         }
         for note in result.notes { Message.note("passed over: \(note)") }
         var row = ViewRow()

@@ -1,0 +1,39 @@
+// The sorted index against a sorted array, over many chunks.
+
+import DaybookTestKit
+import EventSourcing
+import TestSupport
+import Testing
+
+@Suite struct SortedIndexTests {
+    @Test func `it holds what a sorted array holds, in both orders`() throws {
+        try Property.check("index = sorted array", runs: 40) { choices in
+            var index = SortedIndex<Int>()
+            var model: Set<Int> = []
+            let most = choices.int(in: 1...3_000)
+            for _ in 0..<choices.int(in: 0...4_000) {
+                let element = choices.int(in: 0...most)
+                if model.remove(element) != nil {
+                    index.remove(element)
+                } else {
+                    model.insert(element)
+                    index.insert(element)
+                }
+            }
+            // What is not there goes without a trace.
+            index.remove(most + 1)
+            try #require(index.count == model.count)
+            try #require(Array(index.ascending) == model.sorted())
+            try #require(Array(index.descending) == model.sorted(by: >))
+        }
+    }
+
+    @Test func `a copy stays as it was`() {
+        var index = SortedIndex<Int>()
+        for element in 0..<1_000 { index.insert(element * 7 % 1_000) }
+        let copy = index
+        for element in 0..<1_000 where element.isMultiple(of: 2) { index.remove(element) }
+        #expect(Array(copy.ascending) == Array(0..<1_000))
+        #expect(Array(index.ascending) == Array(stride(from: 1, to: 1_000, by: 2)))
+    }
+}
