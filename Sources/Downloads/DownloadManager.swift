@@ -98,7 +98,9 @@ public actor DownloadManager {
         self.user = user
         self.reachability = reachability
         self.options = options
-        folder = options.cacheFolder ?? files.directory + "/incoming"
+        folder =
+            options.cacheFolder.map { "\($0)/daybook-downloads/\(store.logID.text)" }
+            ?? files.directory + "/incoming"
         hub = ProgressHub(store)
         commands = DownloadCommands(store)
     }

@@ -86,7 +86,11 @@ struct ImageFetch {
         var isWhole = writer.withPart { $0.size > 0 } && writer.isWhole ?? false
         while true {
             if isWhole {
-                do { return try await store(writer) } catch let error as FileStoreError
+                do {
+                    let file = try await store(writer)
+                    pace.progressed()
+                    return file
+                } catch let error as FileStoreError
                     where [.damaged, .missing].contains(error.code)
                 {
                     try anew(
@@ -100,8 +104,9 @@ struct ImageFetch {
             do {
                 switch try await attempt(writer, isAnew: mistakes > 0) {
                 case .whole: isWhole = true
-                // A server may give as much at a time as it likes.
-                case .ended where writer.withPart({ $0.size }) > before: break
+                // A server may give as much at a time as it likes, if it is not next to nothing.
+                case .ended
+                where writer.withPart({ $0.size }) - before >= DownloadPace.progressBytes: break
                 case .ended:
                     try await pace.failed(DownloadError(.unavailable, "an image came in part"))
                 case .failed(let error): try await pace.failed(error)

@@ -119,7 +119,7 @@ final class ImageWriter: AnswerTaker {
                 state.failure = error
                 return false
             }
-            if state.part.size > state.highest {
+            if state.part.size - state.highest >= DownloadPace.progressBytes {
                 state.highest = state.part.size
                 pace.progressed()
             }

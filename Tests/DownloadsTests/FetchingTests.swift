@@ -442,6 +442,31 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
+    @Test(.verifies("DL-18")) func `a server that gives next to nothing at a time is left alone`()
+        async throws
+    {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            let start = request.rangeStart ?? 0
+            guard start > 0 else {
+                var reply = ImageServer.Reply(200, [("ETag", tag)], image)
+                reply.cutAfter = 1_000
+                return reply
+            }
+            return ImageServer.Reply(
+                206, [("ETag", tag), ("Content-Range", "bytes \(start)-\(start + 99)/100000")],
+                Array(image[start..<start + 100]))
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await bench.expect(job.id, .paused)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 5)
+        try await bench.close()
+    }
+
     @Test(.verifies("DL-16"))
     func `a part is not the whole while nobody has said how long that is`() async throws {
         var sample = SampleCity(sizes: [100_000])

@@ -390,8 +390,9 @@ private let incoming = "/log/files/incoming"
         ) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
         try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
-        let own = cache.appending(path: job.id)
-        #expect(try mode(cache) == 0o700 && mode(own) == 0o700)
+        let of = cache.appending(path: "daybook-downloads/\(bench.store.events.logID.text)")
+        let own = of.appending(path: job.id)
+        #expect(try mode(cache) == 0o700 && mode(of) == 0o700 && mode(own) == 0o700)
         let found = try FileManager.default.contentsOfDirectory(atPath: own.path)
         #expect(found.count == 2)
         for name in found { #expect(try mode(own.appending(path: name)) == 0o600) }
@@ -546,6 +547,29 @@ private let incoming = "/log/files/incoming"
         work.cancel()
         try await work.value
         try await bench.close()
+    }
+
+    @Test(.verifies("DL-14", "DL-15"))
+    func `logs that share a cache folder keep out of each other's way`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [60_000])
+        let first = try await Bench(files, options: { $0.cacheFolder = "/cache" }) {
+            stalling(city, after: 20_000, $0)
+        }
+        let job = try await first.store.downloads.queue(city.id)
+        try await eventually { first.manager.job(job.id)?.downloadedBytes == 20_000 }
+        let second = try await Bench(
+            files, at: "/other", options: { $0.cacheFolder = "/cache" }
+        ) { city.reply(to: $0) ?? ImageServer.Reply(404) }
+        try await second.download(city)
+        try await second.close()
+        try await first.manager.pause(job.id)
+        try await first.store.downloads.resume(job.id)
+        try await first.expect(job.id, .completed)
+        #expect(first.server.requests(SampleCity.path(0)).map(\.rangeStart) == [nil, 20_000])
+        try await first.close()
     }
 
     @Test(.verifies("DL-21")) func `of a city that is too large nothing is kept`() async throws {

@@ -37,6 +37,9 @@ public actor EventStore {
     public nonisolated let recovery: RecoveryReport
     /// The name under which this log writes: the `source` of its events is `urn:uuid:` and this.
     public nonisolated var incarnation: UUID { UUID(integer: log.incarnation) }
+
+    /// The log's own id.
+    package nonisolated var logID: UUID { UUID(integer: log.id) }
     /// The account the log belongs to, if any.
     public nonisolated var account: String? { log.account }
     /// The known event types.
