@@ -32,8 +32,9 @@ final class DownloadPace: Sendable {
         guard count < options.failuresMax else { throw ConnectionLost() }
         let most = min(options.backoffMax, options.backoffFirst * (1 << min(count - 1, 20)))
         var wait = most * random()
-        if let seconds = (error as? DownloadError)?.retryAfterSeconds {
-            wait = max(wait, min(.seconds(seconds), options.retryAfterMax))
+        // Bounded before it becomes a duration: a server may write any number.
+        if let seconds = (error as? DownloadError)?.retryAfterSeconds, seconds > 0 {
+            wait = max(wait, .seconds(min(seconds, options.retryAfterMax / .seconds(1))))
         }
         try await options.sleep(wait)
     }

@@ -407,6 +407,30 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
+    @Test(.verifies("DL-2", "DL-19"))
+    func `a clock that is put right does not keep a job in the state it was in`() async throws {
+        let city = SampleCity(sizes: [60_000])
+        let now = Mutex<Int64>(1_700_000_000_000)
+        let bench = try await Bench(
+            network: TestNetwork(.none), clock: { now.withLock { $0 } }
+        ) { stalling(city, after: 20_000, $0) }
+        func backAnHour() { now.withLock { $0 -= 3_600_000 } }
+        let job = try await bench.store.downloads.queue(city.id)
+        backAnHour()
+        bench.network.set(.wifi)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        backAnHour()
+        try await bench.manager.pause(job.id)
+        try await bench.expect(job.id, .paused)
+        backAnHour()
+        try await bench.store.downloads.resume(job.id)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        // Queued, started, paused, queued, started, cached, completed.
+        #expect(await bench.store.events.lastDurable == Position(7))
+        try await bench.close()
+    }
+
     @Test(.verifies("DL-4", "DL-19")) func `jobs of a day ago are gone when a manager begins`()
         async throws
     {
