@@ -87,9 +87,12 @@ struct ImageFetch {
         while true {
             if isWhole {
                 do { return try await store(writer) } catch let error as FileStoreError
-                    where error.code == .damaged
+                    where [.damaged, .missing].contains(error.code)
                 {
-                    try anew(writer, "an image's checksum is wrong", &mistakes)
+                    try anew(
+                        writer,
+                        error.code == .damaged
+                            ? "an image's checksum is wrong" : "a part was deleted", &mistakes)
                 }
             }
             isWhole = false

@@ -218,8 +218,8 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views or the disk have changed, the first at once; several that nobody
-    /// took become one. Ends when the store is closed.
+    /// A signal whenever the views or the disk have changed or the store was suspended, the first at
+    /// once; several that nobody took become one. Ends when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -497,6 +497,8 @@ public actor EventStore {
             isSuspended = false
             throw error
         }
+        // Who works for the store has to rest, too.
+        signalChange()
     }
 
     /// Takes the lock again after `suspend()` and folds what others have recorded meanwhile.

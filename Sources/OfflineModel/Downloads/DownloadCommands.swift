@@ -63,9 +63,10 @@ public struct DownloadCommands: Sendable {
         return try present(jobId)
     }
 
-    /// Pauses a job until somebody resumes it. Durable on return.
+    /// Pauses a job until somebody resumes it; also one that is paused for another reason. Durable
+    /// on return.
     ///
-    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING;
+    /// - Throws: `EventError` (`refused`) for a job that is finished, or that the user has paused;
     ///   `LogError` as `EventStore.append`.
     public func pause(_ jobId: String) async throws {
         try await pause(jobId, .user, numbers: nil)
@@ -193,12 +194,15 @@ public struct DownloadCommands: Sendable {
     ///   - jobId: the job.
     ///   - reason: why it rests.
     ///   - numbers: how far it has come; nil: as far as the view knows.
-    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING;
-    ///   `LogError` as `EventStore.append`.
+    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING, nor,
+    ///   where the reason is the user's, PAUSED for another one; `LogError` as `EventStore.append`.
     public func pause(
         _ jobId: String, _ reason: PauseReason, numbers: DownloadNumbers?
     ) async throws {
-        try await change(jobId, to: .paused) { job, _ in
+        try await change(
+            jobId, to: .paused,
+            orIf: { reason == .user && $0.status == .paused && $0.pauseReason != .user }
+        ) { job, _ in
             DownloadPaused(jobId: jobId, numbers: numbers ?? job.numbers, reason: reason)
         }
     }
@@ -245,12 +249,14 @@ public struct DownloadCommands: Sendable {
     /// Records a step, also where the last one was recorded while the clock was ahead.
     private func change<Payload: EventPayload>(
         _ jobId: String, to status: DownloadStatus,
+        orIf isAllowed: @Sendable (DownloadJob) -> Bool = { _ in false },
         _ payload: @Sendable (DownloadJob, DownloadsView) throws -> Payload
     ) async throws {
         let now = Timestamp(milliseconds: await store.now)
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
-            let job = try Self.check(jobId, status, downloads)
+            var job = try Self.job(jobId, downloads)
+            if !isAllowed(job) { job = try Self.check(jobId, status, downloads) }
             transaction.append(
                 try EventDraft(
                     payload(job, downloads), after: downloads.stamp(jobId), now: now))
