@@ -35,8 +35,8 @@ public struct ContentCommands: Sendable {
         let listed = CitiesListed(cities: cities)
         let json = listed.json()
         try await store.write { transaction in
-            let known = transaction.view(ContentView.self).cityList
-            guard known.map({ CitiesListed(cities: $0).json() }) != json else { return }
+            let known = transaction.view(ContentView.self).cityList ?? []
+            guard CitiesListed(cities: known).json() != json else { return }
             try transaction.append(listed)
         }
     }
@@ -49,9 +49,13 @@ public struct ContentCommands: Sendable {
         let listed = LanguagesListed(city: city, languages: languages)
         let json = listed.json()
         try await store.write { transaction in
-            let known = transaction.view(ContentView.self).languages(of: city)
-            guard known.map({ LanguagesListed(city: city, languages: $0).json() }) != json
-            else { return }
+            // Nothing is learned from what the pages say already.
+            let known =
+                transaction.view(ContentView.self).languages(of: city)
+                ?? transaction.view(PagesView.self).languages(of: city).map {
+                    ListedLanguage(code: $0, name: nil)
+                }
+            guard LanguagesListed(city: city, languages: known).json() != json else { return }
             try transaction.append(listed)
         }
     }

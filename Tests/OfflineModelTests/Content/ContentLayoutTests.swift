@@ -121,6 +121,8 @@ private let time = "2011-02-04T00:00:00.000Z"
         ]
 
         """,
+        "content/ahaus/de/categories.json": "[]\n",
+        "content/ahaus/de/events.json": "[]\n",
         "content/ahaus/de/pois.json": """
         [
         {"path":"/ahaus/de/pois/1","title":"B\u{FC}cherei","content":"","last_update":"\(time)",\
@@ -192,7 +194,9 @@ private let time = "2011-02-04T00:00:00.000Z"
         try await bench.takeOver()
         var folder = try Self.complete()
         folder["content/ahaus/en/categories.json"] = nil
-        folder["content/ahaus/de/pois.json"] = nil
+        for kind in ["categories", "events", "pois"] {
+            folder["content/ahaus/de/\(kind).json"] = nil
+        }
         folder["cities-meta.json"] = nil
         folder["cities.json"] = nil
         try bench.put(folder, at: "/less")

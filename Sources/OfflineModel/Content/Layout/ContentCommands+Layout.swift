@@ -33,10 +33,11 @@ extension ContentCommands {
         if let cities = folder.cityList { try await list(cities) }
         for city in folder.cities {
             result.cities += 1
+            try await takeOver(city, &folder, &result)
+            // Behind the pages: a list that follows from them says nothing new.
             if let languages = try folder.languageList(of: city) {
                 try await list(languages, of: city)
             }
-            try await takeOver(city, &folder, &result)
             if let usage = folder.lastUsage(of: city) {
                 try await store.write { transaction in
                     guard transaction.view(ContentView.self).lastUsage(of: city) != usage else {

@@ -127,10 +127,9 @@ package struct ContentLayoutWriter {
             return Self.member(city, writer.finished())
         }
         try write(path(ContentLayout.meta), "{", meta, "}", &summary)
-        if let cities = content.cityList {
-            try write(
-                path(ContentLayout.cities), "[", cities.map { $0.json(.file) }, "]", &summary)
-        }
+        try write(
+            path(ContentLayout.cities), "[", (content.cityList ?? []).map { $0.json(.file) }, "]",
+            &summary)
     }
 
     static func member(_ name: String, _ value: [UInt8]) -> [UInt8] {
@@ -142,19 +141,20 @@ package struct ContentLayoutWriter {
     ) throws {
         let languages = content.languages(of: city)
         let stored = pages.languages(of: city)
-        guard languages != nil || !stored.isEmpty else { return }
+        guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
         let folder = path(ContentLayout.content, try ContentLayout.name(of: city))
         try fileSystem.createDirectory(folder)
-        if let languages {
-            try write(
-                folder + "/" + ContentLayout.languages, "[", languages.map(\.json), "]", &summary)
-        }
+        // Where nobody has listed them, they are those that there are pages in.
+        let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
+        try write(
+            folder + "/" + ContentLayout.languages, "[", known.map(\.json), "]", &summary)
         for language in stored {
             let folder = folder + "/" + (try ContentLayout.name(of: language))
             try fileSystem.createDirectory(folder)
             for kind in PageKind.allCases {
                 let pages = pages.pages(kind, city: city, language: language)
-                guard !pages.isEmpty else { continue }
+                // Points of interest are ours; the others are expected, if empty.
+                guard !pages.isEmpty || kind != .poi else { continue }
                 let file = try LayoutFile(
                     folder + "/" + ContentLayout.file(of: kind), fileSystem)
                 try file.write("[", pages.count) { number in
