@@ -15,7 +15,7 @@ extension DownloadManager {
         public var cityBytesMax = 256 * 1_048_576
         /// How long a server may be silent.
         public var timeoutSeconds = 30.0
-        /// Failures in a row without a byte of progress, after which a job is paused.
+        /// Failures in a row without progress, 16 KiB or an image, after which a job is paused.
         public var failuresMax = 5
         /// A wait between attempts is random up to this, doubled with every failure in a row …
         public var backoffFirst = Duration.milliseconds(500)
@@ -27,8 +27,9 @@ extension DownloadManager {
         public var pausedRetry = Duration.seconds(15 * 60)
         /// Between two words about bytes at least.
         public var progressInterval = Duration.milliseconds(100)
-        /// Where partial files lie; nil: the folder `incoming` among the store's files. An app's
-        /// cache folder is a good place: losing it costs only what must be fetched again.
+        /// Where partial files lie, in `daybook-downloads` and there in a folder of the log's own;
+        /// nil: the folder `incoming` among the store's files. An app's cache folder is a good
+        /// place: losing it costs only what must be fetched again.
         public var cacheFolder: String?
         /// Waits. Tests bring their own.
         package var sleep: @Sendable (Duration) async throws -> Void = {

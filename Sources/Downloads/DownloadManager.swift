@@ -53,6 +53,12 @@ public actor DownloadManager {
     /// Jobs that wait for a connection: since which network, and until when at the latest.
     private var lost: [String: (arrivals: Int, until: ContinuousClock.Instant)] = [:]
     private var timer: (task: Task<Void, Never>, at: ContinuousClock.Instant)?
+    /// Whoever has this file's lock works in the folder, and nobody else.
+    private var lock: (any File)?
+    private var isTidy = false
+
+    /// How often a folder is looked at that somebody else works in.
+    private static let lockedRetry = Duration.seconds(1)
 
     /// Creates a manager that asks a server by the protocol of Spec/downloads.md. Apps use the one
     /// that takes an `OfflineStore`.
@@ -92,7 +98,9 @@ public actor DownloadManager {
         self.user = user
         self.reachability = reachability
         self.options = options
-        folder = options.cacheFolder ?? files.directory + "/incoming"
+        folder =
+            options.cacheFolder.map { "\($0)/daybook-downloads/\(store.logID.text)" }
+            ?? files.directory + "/incoming"
         hub = ProgressHub(store)
         commands = DownloadCommands(store)
     }
@@ -145,7 +153,6 @@ public actor DownloadManager {
         ]
         let result: Result<Void, any Error>
         do {
-            try await tidy()
             for await _ in wakes {
                 guard !Task.isCancelled else { break }
                 try await work()
@@ -155,10 +162,11 @@ public actor DownloadManager {
             result = .success(())
         } catch { result = .failure(error) }
         for listener in listeners { listener.cancel() }
-        for job in running.values { job.task.cancel() }
-        for job in running.values { await job.task.value }
-        timer?.task.cancel()
-        timer = nil
+        await rest()
+        for files in held.values { await self.files.release(files) }
+        held = [:]
+        isTidy = false
+        setTimer(nil)
         self.wake = nil
         path = nil
         try result.get()
@@ -198,10 +206,45 @@ public actor DownloadManager {
     private func work() async throws {
         do {
             try await store.checkOpen()
+            guard isAlone() else { return setTimer(.now + Self.lockedRetry) }
+            if !isTidy {
+                try await tidy()
+                isTidy = true
+            }
             try await step()
-        } catch let error as LogError where [.suspended, .diskFull].contains(error.code) {
-            // It goes on when the store is resumed, or something could be recorded again.
+        } catch let error as LogError where error.code == .suspended {
+            // Another process may have the log now, and do what was under way here.
+            setTimer(nil)
+            await rest()
+        } catch let error as LogError where error.code == .diskFull {
+            // It goes on when something could be recorded again.
         }
+    }
+
+    /// Ends all work, to go on with it one day, and leaves the folder to others.
+    private func rest() async {
+        await stopWork()
+        lock = nil
+    }
+
+    private func stopWork() async {
+        let tasks = running.values.map(\.task)
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+    }
+
+    /// Whether nobody else works in the folder: another manager, or a process whose store was
+    /// suspended a moment ago. Where that cannot be told, the jobs will say why.
+    private func isAlone() -> Bool {
+        guard lock == nil else { return true }
+        let fileSystem = store.environment.fileSystem
+        do {
+            try DownloadFolder.create(folder, fileSystem)
+            let file = try fileSystem.open(folder + "/lock", .createIfMissing)
+            guard try file.lock() else { return false }
+            lock = file
+        } catch {}
+        return true
     }
 
     /// Brings what is worked on in line with the jobs, the network and the settings.
@@ -214,9 +257,9 @@ public actor DownloadManager {
         let wantsWiFi = store.view(PreferencesView.self)[user].wifiOnlyDownload
         switch path {
         case nil: return
-        case .some(.none): return await halt(.connection)
+        case .some(.none): try await halt(.connection)
         case .cellular where wantsWiFi:
-            await halt(.cellular)
+            try await halt(.cellular)
             for job in downloads.jobs(.queued) {
                 try await tolerant { try await commands.pause(job.id, .cellular, numbers: nil) }
             }
@@ -226,13 +269,13 @@ public actor DownloadManager {
         }
     }
 
-    /// Ends all work for want of a network.
-    private func halt(_ reason: PauseReason) async {
-        for (jobId, job) in running {
-            job.task.cancel()
-            await job.task.value
-            _ = try? await tolerant {
-                try await commands.pause(jobId, reason, numbers: job.meter.numbers)
+    /// Ends all work for want of a network. Jobs that another process left behind rest, too.
+    private func halt(_ reason: PauseReason) async throws {
+        let meters = running.mapValues(\.meter)
+        await stopWork()
+        for job in store.view(DownloadsView.self).jobs(.downloading) {
+            try await tolerant {
+                try await commands.pause(job.id, reason, numbers: meters[job.id]?.numbers)
             }
         }
         setTimer(nil)
@@ -240,11 +283,12 @@ public actor DownloadManager {
 
     /// Begins what may be worked on now.
     private func begin(_ downloads: DownloadsView) async throws {
-        var waiting = downloads.jobs(.downloading).filter { isDue($0.id) }
+        let now = ContinuousClock.now
+        var waiting = downloads.jobs(.downloading).filter { isDue($0.id, now) }
         waiting +=
             (downloads.jobs(.queued)
             + downloads.jobs(.paused).filter {
-                $0.pauseReason == .cellular || $0.pauseReason == .connection && isDue($0.id)
+                $0.pauseReason == .cellular || $0.pauseReason == .connection && isDue($0.id, now)
             }).sorted(by: DownloadJob.precedes)
         for job in waiting {
             guard running.count < max(1, options.jobsAtOnce) else { break }
@@ -257,7 +301,7 @@ public actor DownloadManager {
             }
             start(job)
         }
-        arm()
+        arm(now)
     }
 
     /// Carries out a command about a job that somebody else may have changed meanwhile.
@@ -308,8 +352,7 @@ public actor DownloadManager {
             // The log cannot be written just now, which is not the job's fault.
             case .failure(let error as LogError): throw error
             case .failure(let error):
-                try await commands.fail(
-                    job.id, Self.words(error), numbers: meter.numbers)
+                try await fail(job, meter, error)
             }
             _ = try await commands.cleanUp()
         } catch {
@@ -343,10 +386,18 @@ public actor DownloadManager {
             if error is LogError { throw error }
             // As it is now: it may have been paused at the last moment.
             guard store.view(DownloadsView.self)[job.id]?.status == .downloading else { return }
-            try await commands.fail(job.id, Self.words(error), numbers: meter.numbers)
+            try await fail(job, meter, error)
             return
         }
         await discard([job.id])
+    }
+
+    private func fail(_ job: DownloadJob, _ meter: DownloadMeter, _ error: any Error) async throws {
+        try await commands.fail(job.id, Self.words(error), numbers: meter.numbers)
+        // What is too much is not kept for a retry.
+        if error is StorageLimitError || (error as? DownloadError)?.code == .tooLarge {
+            await discard([job.id])
+        }
     }
 
     /// What the user reads.
@@ -355,7 +406,6 @@ public actor DownloadManager {
             switch error {
             case let error as FileStoreError where error.code == .noSpace:
                 DownloadError.deviceIsFull
-            case let error as LogError where error.code == .diskFull: DownloadError.deviceIsFull
             default: "\(error)"
             }
         return text.isEmpty ? "the download failed" : String(text.prefix(1_000))
@@ -388,18 +438,18 @@ public actor DownloadManager {
 
     /// Whether a job that waits for a connection may be tried: it is another network, or long
     /// enough ago, or was before this process.
-    private func isDue(_ jobId: String) -> Bool {
+    private func isDue(_ jobId: String, _ now: ContinuousClock.Instant) -> Bool {
         guard let lost = lost[jobId] else { return true }
-        return lost.arrivals != arrivals || lost.until <= .now
+        return lost.arrivals != arrivals || lost.until <= now
     }
 
     /// Sees to it that the loop runs when a job is due by itself. Without such a job there is no
     /// timer, nor while nothing may be fetched.
-    private func arm() {
+    private func arm(_ now: ContinuousClock.Instant) {
         let downloads = store.view(DownloadsView.self)
         lost = lost.filter { downloads[$0.key]?.status.isUnfinished ?? false }
         // One that is due already begins when another ends.
-        setTimer(lost.values.map(\.until).filter { $0 > .now }.min())
+        setTimer(lost.values.map(\.until).filter { $0 > now }.min())
     }
 
     private func setTimer(_ next: ContinuousClock.Instant?) {
@@ -408,13 +458,15 @@ public actor DownloadManager {
         timer = next.map { next in
             let task = Task { [sleep = options.sleep] in
                 do { try await sleep(max(.zero, next - .now)) } catch { return }
-                self.ring()
+                self.ring(next)
             }
             return (task, next)
         }
     }
 
-    private func ring() {
+    private func ring(_ at: ContinuousClock.Instant) {
+        // Another one may have taken its place.
+        guard timer?.at == at else { return }
         timer = nil
         wake?.yield()
     }

@@ -1,4 +1,4 @@
-// When to try again, and when to give it a rest: failures in a row without a byte of progress, of all
+// When to try again, and when to give it a rest: failures in a row without progress, of all
 // requests of a job together. Spec/downloads.md, DL-18.
 
 import Foundation
@@ -18,7 +18,10 @@ final class DownloadPace: Sendable {
         self.random = random
     }
 
-    /// A byte has come that was never there before.
+    /// Bytes that must come before it counts as progress.
+    static let progressBytes = 16_384
+
+    /// Bytes have come that were never there before.
     func progressed() { failures.withLock { $0 = 0 } }
 
     /// Something failed that may go well later: waits.
@@ -32,8 +35,9 @@ final class DownloadPace: Sendable {
         guard count < options.failuresMax else { throw ConnectionLost() }
         let most = min(options.backoffMax, options.backoffFirst * (1 << min(count - 1, 20)))
         var wait = most * random()
-        if let seconds = (error as? DownloadError)?.retryAfterSeconds {
-            wait = max(wait, min(.seconds(seconds), options.retryAfterMax))
+        // Bounded before it becomes a duration: a server may write any number.
+        if let seconds = (error as? DownloadError)?.retryAfterSeconds, seconds > 0 {
+            wait = max(wait, .seconds(min(seconds, options.retryAfterMax / .seconds(1))))
         }
         try await options.sleep(wait)
     }

@@ -40,12 +40,14 @@ struct ImageFetch {
     func run() async throws -> DownloadedFile {
         var part = try PartialFile(
             url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
-        if part.size == 0, let known = part.sidecar.stored ?? part.sidecar.sha256,
+        if part.size == 0, let known = image.sha256 ?? part.sidecar.stored ?? part.sidecar.sha256,
             let file = try await stored(known)
         {
             meter.finish(image.url, bytes: file.size)
             return file
         }
+        // What it was then is not what it is now.
+        if part.sidecar.stored != nil { try part.discard() }
         if let total = image.size ?? part.sidecar.total, part.size > total { try part.discard() }
         let writer = ImageWriter(
             part, image, bytesMax: options.imageBytesMax, meter, pace)
@@ -62,7 +64,7 @@ struct ImageFetch {
         }
     }
 
-    /// The file, if the store has it already.
+    /// The file, if the store has it already and it is as long as the manifest says now.
     private func stored(_ id: FileID) async throws -> DownloadedFile? {
         guard await files.hold(id) else { return nil }
         let path = files.path(of: id)
@@ -70,10 +72,9 @@ struct ImageFetch {
             let size = try onDisk { () throws(FileError) in
                 try fileSystem.open(path, .read).size()
             }
-            guard image.size ?? size == size else {
-                throw DownloadError(.badManifest, "an image has another length than announced")
-            }
-            return DownloadedFile(file: id, size: size)
+            if image.size ?? size == size { return DownloadedFile(file: id, size: size) }
+            await files.release([id])
+            return nil
         } catch {
             await files.release([id])
             throw error
@@ -85,10 +86,17 @@ struct ImageFetch {
         var isWhole = writer.withPart { $0.size > 0 } && writer.isWhole ?? false
         while true {
             if isWhole {
-                do { return try await store(writer) } catch let error as FileStoreError
-                    where error.code == .damaged
+                do {
+                    let file = try await store(writer)
+                    pace.progressed()
+                    return file
+                } catch let error as FileStoreError
+                    where [.damaged, .missing].contains(error.code)
                 {
-                    try anew(writer, "an image's checksum is wrong", &mistakes)
+                    try anew(
+                        writer,
+                        error.code == .damaged
+                            ? "an image's checksum is wrong" : "a part was deleted", &mistakes)
                 }
             }
             isWhole = false
@@ -96,8 +104,9 @@ struct ImageFetch {
             do {
                 switch try await attempt(writer, isAnew: mistakes > 0) {
                 case .whole: isWhole = true
-                // A server may give as much at a time as it likes.
-                case .ended where writer.withPart({ $0.size }) > before: break
+                // A server may give as much at a time as it likes, if it is not next to nothing.
+                case .ended
+                where writer.withPart({ $0.size }) - before >= DownloadPace.progressBytes: break
                 case .ended:
                     try await pace.failed(DownloadError(.unavailable, "an image came in part"))
                 case .failed(let error): try await pace.failed(error)
@@ -167,16 +176,25 @@ struct ImageFetch {
                 try Failures.check(error)
                 broken = error
             }
-            switch try writer.outcome() {
+            let answer = try writer.outcome()
+            switch answer {
             case .elsewhere(let next): url = next
             case .wrong(let problem): throw WrongContent(problem: problem)
-            case .refused(let error): throw error
+            case .refused(let error):
+                // It was about the old token; getting a new one, or asking with it, has failed.
+                if let broken { return .failed(broken) }
+                throw error
             case .later(let error): return .failed(error)
             case .complete: return .whole
             case .append, .restart:
-                // All bytes may be there although the connection broke.
-                if writer.isWhole ?? (broken == nil) { return .whole }
-                return broken.map(Attempt.failed) ?? .ended
+                // All bytes may be there although the connection broke. Where nobody has said how
+                // many there are, the end of the whole is the end; that of a part is not.
+                if writer.isWhole ?? (broken == nil && answer == .restart) { return .whole }
+                if let broken { return .failed(broken) }
+                if answer == .restart, writer.isShort {
+                    throw WrongContent(problem: "an image is shorter than announced")
+                }
+                return .ended
             case nil: return .failed(broken ?? URLError(.badServerResponse))
             }
         }

@@ -50,6 +50,15 @@ final class ImageWriter: AnswerTaker {
         }
     }
 
+    /// Whether an answer with the whole that has ended was all that the server has, and less than
+    /// the manifest says.
+    var isShort: Bool {
+        state.withLock { state in
+            guard let size = image.size, state.part.size < size else { return false }
+            return state.part.sidecar.total ?? state.part.size == state.part.size
+        }
+    }
+
     /// Prepares for the answer to a new request.
     ///
     /// - Returns: the byte to begin with, and the validator to send along; nil for the whole.
@@ -110,7 +119,7 @@ final class ImageWriter: AnswerTaker {
                 state.failure = error
                 return false
             }
-            if state.part.size > state.highest {
+            if state.part.size - state.highest >= DownloadPace.progressBytes {
                 state.highest = state.part.size
                 pace.progressed()
             }

@@ -165,11 +165,20 @@ struct PartialFile {
     private mutating func opened() throws(DownloadError) -> any File {
         if let file { return file }
         let (fileSystem, path) = (fileSystem, path)
-        let file = try onDisk { () throws(FileError) in
+        let file = try inFolder { () throws(FileError) in
             try fileSystem.open(path, .createIfMissing)
         }
         self.file = file
         return file
+    }
+
+    /// Does something in the job's folder, which the system may have deleted with a cache folder.
+    private func inFolder<T>(_ body: () throws(FileError) -> T) throws(DownloadError) -> T {
+        do throws(FileError) { return try body() } catch {
+            guard error.code == .notFound else { throw DownloadError(error) }
+            try DownloadFolder.create(directory, fileSystem)
+            return try onDisk(body)
+        }
     }
 
     private mutating func cut() throws(DownloadError) {
@@ -219,7 +228,7 @@ struct PartialFile {
         if let stored = sidecar.stored { writer.add("stored", stored.description) }
         let bytes = writer.finished()
         let (path, new, fileSystem) = (sidecarPath, sidecarPath + ".new", fileSystem)
-        try onDisk { () throws(FileError) in
+        try inFolder { () throws(FileError) in
             let file = try fileSystem.open(new, .createIfMissing)
             try file.truncate(to: 0)
             try file.write(bytes, at: 0)

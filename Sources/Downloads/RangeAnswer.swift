@@ -76,9 +76,7 @@ enum RangeAnswer: Hashable {
         if let length = head.contentLength, length != last - offset + 1 {
             return .wrong("the server sends another part than it says")
         }
-        if let tag = PartialFile.strongTag(head["ETag"]), let known = question.sidecar.etag,
-            tag != known
-        {
+        guard isSame(head, question.sidecar) else {
             return .wrong("an image has changed while it was fetched")
         }
         guard last < question.bytesMax, range.total ?? 0 <= question.bytesMax,
@@ -88,9 +86,20 @@ enum RangeAnswer: Hashable {
         return .append
     }
 
+    /// Whether an answer is about the content that is known. A tag tells best; a weak one is not
+    /// the strong one that is known, and does not vouch for every byte.
+    private static func isSame(_ head: AnswerHead, _ sidecar: PartialFile.Sidecar) -> Bool {
+        if let known = sidecar.etag, let tag = head["ETag"] { return tag == known }
+        if let known = sidecar.lastModified, let date = head["Last-Modified"] {
+            return date == known
+        }
+        return true
+    }
+
     private static func unsatisfied(_ head: AnswerHead, _ question: Question) -> RangeAnswer {
         guard let offset = question.offset, let range = ContentRange(head["Content-Range"]),
-            range.last == nil, range.total == offset, question.size ?? offset == offset
+            range.last == nil, range.total == offset, question.size ?? offset == offset,
+            question.sidecar.total ?? offset == offset
         else { return .wrong("an image is shorter than it was") }
         return .complete
     }

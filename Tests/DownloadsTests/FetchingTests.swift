@@ -352,7 +352,7 @@ private let tag = "\"v1\""
                 return ImageServer.Reply(429, [("Retry-After", "77")])
             }
             if city.image(request.path) != nil, request.earlier == 1 {
-                return ImageServer.Reply(503, [("Retry-After", "9999999")])
+                return ImageServer.Reply(503, [("Retry-After", "1e30")])
             }
             return city.reply(to: request) ?? ImageServer.Reply(404)
         }
@@ -363,6 +363,137 @@ private let tag = "\"v1\""
         #expect(bench.waits.all[2] >= .seconds(77) && bench.waits.all[2] < .seconds(80))
         #expect(bench.waits.all[3] == .seconds(3_600))
         try await bench.store.downloads.cancel(job.id)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18"), arguments: [1e30, .infinity, .nan, -1e30, 3_601])
+    func `no wait that a server asks for is too long or too strange`(seconds: Double) async throws {
+        let waits = Waits(endless: .seconds(100_000))
+        var options = DownloadManager.Options()
+        options.sleep = { try await waits.wait($0) }
+        let pace = DownloadPace(options) { 0 }
+        try await pace.failed(DownloadError(.unavailable, "", retryAfterSeconds: seconds))
+        #expect(waits.all == [seconds > 0 ? .seconds(3_600) : .zero])
+    }
+
+    @Test(.verifies("DL-18"), arguments: [true, false])
+    func `a renewal that goes wrong is tried again, and is not taken for a refusal`(
+        isRefreshed: Bool
+    ) async throws {
+        let city = SampleCity(sizes: [20_000])
+        let tokens = UnsteadyTokens(failures: isRefreshed ? 0 : 1)
+        let bench = try await Bench(credentials: tokens) { request in
+            guard city.image(request.path) != nil else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            guard request.headers["authorization"] == "Bearer new" else {
+                return ImageServer.Reply(401)
+            }
+            var reply = city.reply(to: request) ?? ImageServer.Reply(404)
+            // What comes is no head.
+            if isRefreshed, request.earlier == 1 { reply.status = 0 }
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.waits.all.count == 1)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-17"), arguments: [(60_000, false), (50_000, true)])
+    func `what is in the store is used only if it is what the manifest says now`(
+        size: Int, tellsChecksums: Bool
+    ) async throws {
+        var old = SampleCity(sizes: [50_000, 1_000])
+        old.tellsChecksums = false
+        var new = SampleCity(sizes: [size, 1_000], seed: 2)
+        new.tellsChecksums = tellsChecksums
+        let present = Mutex((city: old, isWhole: false))
+        let bench = try await Bench(options: { $0.imagesAtOnce = 1 }) { request in
+            let (city, isWhole) = present.withLock { $0 }
+            if !isWhole, request.path == SampleCity.path(1) { return ImageServer.Reply(404) }
+            return city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let job = try await bench.download(old, to: .failed)
+        present.withLock { $0 = (new, true) }
+        try await bench.store.downloads.retry(job.id)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(new)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16"), arguments: [true, false])
+    func `an image that is shorter than announced is not asked for without end`(
+        tellsLength: Bool
+    ) async throws {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            // One that knows no ranges.
+            var reply = ImageServer.Reply(200, [], Array(image[..<60_000]))
+            if !tellsLength { reply.length = nil }
+            return reply
+        }
+        let job = try await bench.download(city, to: .failed)
+        #expect(job.errorMessage?.contains("shorter than announced") ?? false)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 3)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18")) func `a server that gives next to nothing at a time is left alone`()
+        async throws
+    {
+        let city = SampleCity(sizes: [100_000])
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            let start = request.rangeStart ?? 0
+            guard start > 0 else {
+                var reply = ImageServer.Reply(200, [("ETag", tag)], image)
+                reply.cutAfter = 1_000
+                return reply
+            }
+            return ImageServer.Reply(
+                206, [("ETag", tag), ("Content-Range", "bytes \(start)-\(start + 99)/100000")],
+                Array(image[start..<start + 100]))
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await bench.expect(job.id, .paused)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 5)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16"))
+    func `a part is not the whole while nobody has said how long that is`() async throws {
+        var sample = SampleCity(sizes: [100_000])
+        (sample.tellsSizes, sample.tellsChecksums) = (false, false)
+        let city = sample
+        let bench = try await Bench(options: { $0.timeoutSeconds = 1 }) { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            guard let start = request.rangeStart else {
+                var reply = ImageServer.Reply(200, [("ETag", tag)], image)
+                (reply.length, reply.stallAfter) = (nil, 30_000)
+                return reply
+            }
+            guard start < image.count else {
+                return ImageServer.Reply(416, [("Content-Range", "bytes */\(image.count)")])
+            }
+            let end = min(start + 35_000, image.count)
+            return ImageServer.Reply(
+                206, [("ETag", tag), ("Content-Range", "bytes \(start)-\(end - 1)/*")],
+                Array(image[start..<end]))
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(
+            bench.server.requests(SampleCity.path(0)).map(\.rangeStart)
+                == [nil, 30_000, 65_000, 100_000])
         try await bench.close()
     }
 
@@ -392,5 +523,24 @@ private let tag = "\"v1\""
         #expect(bench.server.requests(SampleCity.path(0)).count == 1)
         #expect(bench.store.view(CitiesView.self).offline(city.id)?.version == 2)
         try await bench.close()
+    }
+}
+
+/// Credentials whose renewal breaks a number of times.
+private actor UnsteadyTokens: Credentials {
+    private var failures: Int
+    private var present = AccessToken("old")
+
+    init(failures: Int) { self.failures = failures }
+
+    func token() -> AccessToken? { present }
+
+    func refresh(_ old: AccessToken?) throws -> AccessToken? {
+        guard failures == 0 else {
+            failures -= 1
+            throw URLError(.networkConnectionLost)
+        }
+        present = AccessToken("new")
+        return present
     }
 }

@@ -29,9 +29,9 @@ import Testing
     return reply
 }
 
-/// The names in a folder; none if it is not there.
+/// The names in a folder, but for that of its lock; none if it is not there.
 private func names(_ folder: String, _ files: any FileSystem) -> [String] {
-    (try? files.list(folder)) ?? []
+    ((try? files.list(folder)) ?? []).filter { $0 != "lock" }
 }
 
 private let incoming = "/log/files/incoming"
@@ -49,9 +49,12 @@ private let incoming = "/log/files/incoming"
         #expect(paused.status == .paused && paused.pauseReason == .user)
         #expect(paused.downloadedBytes == 40_000 && paused.totalBytes == 120_000)
         #expect(paused.progress == 33 && paused.currentStep == "Downloading images (0/2)")
-        // Nothing but the user ends this pause.
+        // Nothing but the user ends this pause: another job is done meanwhile.
         bench.network.set(.none)
         bench.network.set(.wifi)
+        let porto = try await bench.store.downloads.queue("porto")
+        try await bench.expect(porto.id, .failed)
+        try await bench.store.downloads.remove(porto.id)
         #expect(bench.store.view(DownloadsView.self)[job.id]?.status == .paused)
         try await bench.store.downloads.resume(job.id)
         try await bench.expect(job.id, .completed)
@@ -176,8 +179,11 @@ private let incoming = "/log/files/incoming"
         let paused = try await bench.store.downloads.queue("porto")
         try await bench.expect(paused.id, .failed)
         try await bench.store.cities.save("x", by: "u")
+        // What that has set off would be there when another job is done.
+        let last = try await bench.store.downloads.queue("madrid")
+        try await bench.expect(last.id, .failed)
         #expect(bench.waits.all.isEmpty)
-        #expect(bench.server.requests.count == done + 1)
+        #expect(bench.server.requests.count == done + 2)
         try await bench.close()
     }
 
@@ -255,7 +261,7 @@ private let incoming = "/log/files/incoming"
         #expect(second.server.requests(SampleCity.path(0)).map(\.rangeStart) == [nil, 30_000])
         #expect(second.server.requests(SampleCity.path(1)).count == 1)
         try await second.close()
-        #expect(try files.list(incoming) == ["mine"])
+        #expect(names(incoming, files) == ["mine"])
     }
 
     @Test(.verifies("DL-14", "DL-15"))
@@ -384,8 +390,9 @@ private let incoming = "/log/files/incoming"
         ) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
         try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
-        let own = cache.appending(path: job.id)
-        #expect(try mode(cache) == 0o700 && mode(own) == 0o700)
+        let of = cache.appending(path: "daybook-downloads/\(bench.store.events.logID.text)")
+        let own = of.appending(path: job.id)
+        #expect(try mode(cache) == 0o700 && mode(of) == 0o700 && mode(own) == 0o700)
         let found = try FileManager.default.contentsOfDirectory(atPath: own.path)
         #expect(found.count == 2)
         for name in found { #expect(try mode(own.appending(path: name)) == 0o600) }
@@ -404,6 +411,30 @@ private let incoming = "/log/files/incoming"
         #expect(try Data(contentsOf: victim) == Data("mine".utf8))
         work.cancel()
         try await work.value
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-2", "DL-19"))
+    func `a clock that is put right does not keep a job in the state it was in`() async throws {
+        let city = SampleCity(sizes: [60_000])
+        let now = Mutex<Int64>(1_700_000_000_000)
+        let bench = try await Bench(
+            network: TestNetwork(.none), clock: { now.withLock { $0 } }
+        ) { stalling(city, after: 20_000, $0) }
+        func backAnHour() { now.withLock { $0 -= 3_600_000 } }
+        let job = try await bench.store.downloads.queue(city.id)
+        backAnHour()
+        bench.network.set(.wifi)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        backAnHour()
+        try await bench.manager.pause(job.id)
+        try await bench.expect(job.id, .paused)
+        backAnHour()
+        try await bench.store.downloads.resume(job.id)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        // Queued, started, paused, queued, started, cached, completed.
+        #expect(await bench.store.events.lastDurable == Position(7))
         try await bench.close()
     }
 
@@ -430,18 +461,142 @@ private let incoming = "/log/files/incoming"
     func `a suspended store is left alone, and the job is done at its return`()
         async throws
     {
+        let files = InMemoryFileSystem()
         let city = SampleCity(sizes: [60_000])
-        let bench = try await Bench { slowly(city, $0) }
+        let bench = try await Bench(files) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes ?? 0 > 0 }
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        #expect(try !files.open("\(incoming)/lock", .readWrite).lock())
         try await bench.store.suspend()
-        try await eventually {
-            bench.manager.job(job.id)?.downloadedBytes ?? 0 == 60_000
-                || bench.manager.job(job.id)?.totalBytes == 0
-        }
+        // The folder is another process's now, until that one has done.
+        let other = try files.open("\(incoming)/lock", .readWrite)
+        try await eventually { try other.lock() }
+        #expect(bench.manager.job(job.id)?.downloadedBytes == 0)
+        _ = consume other
         try await bench.store.resume()
         try await bench.expect(job.id, .completed)
         try await bench.check(city)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-19"))
+    func `a job that a process left behind rests while there is no network`() async throws {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [60_000])
+        let first = try await Bench(files) { stalling(city, after: 20_000, $0) }
+        let job = try await first.store.downloads.queue(city.id)
+        try await eventually { first.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await first.close()
+        let second = try await Bench(files, network: TestNetwork(.none), server: first.server)
+        try await second.expect(job.id, .paused)
+        #expect(second.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        // The user may end its waiting.
+        try await second.store.downloads.pause(job.id)
+        #expect(second.store.view(DownloadsView.self)[job.id]?.pauseReason == .user)
+        try await second.store.downloads.resume(job.id)
+        second.network.set(.wifi)
+        try await second.expect(job.id, .completed)
+        try await second.close()
+    }
+
+    @Test(.verifies("DL-15")) func `two managers do not work in one folder`() async throws {
+        let city = SampleCity(sizes: [60_000])
+        let bench = try await Bench { stalling(city, after: 20_000, $0) }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        var options = DownloadManager.Options()
+        let looks = Waits()
+        options.sleep = {
+            try await looks.wait($0)
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        let second = DownloadManager(
+            bench.store, base: try #require(URL(string: bench.server.base)),
+            credentials: NoCredentials(), user: Bench.user, reachability: TestNetwork(),
+            options: options)
+        let work = Task { try await second.run() }
+        try await eventually { looks.all.count >= 3 }
+        #expect(bench.server.requests.count == 2)
+        // It goes on once it is alone.
+        try await bench.stop()
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        work.cancel()
+        try await work.value
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("DL-17")) func `nothing is held for a job when its manager has ended`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [1_000, 60_000])
+        let bench = try await Bench(files) { request in
+            request.path == SampleCity.path(1)
+                ? stalling(city, after: 10_000, request)
+                : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 11_000 }
+        try await bench.stop()
+        #expect(try await bench.store.files.collect() != FileCollection())
+        // It costs what must be fetched again.
+        let work = Task { [manager = bench.manager] in try await manager.run() }
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        work.cancel()
+        try await work.value
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-14", "DL-15"))
+    func `logs that share a cache folder keep out of each other's way`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [60_000])
+        let first = try await Bench(files, options: { $0.cacheFolder = "/cache" }) {
+            stalling(city, after: 20_000, $0)
+        }
+        let job = try await first.store.downloads.queue(city.id)
+        try await eventually { first.manager.job(job.id)?.downloadedBytes == 20_000 }
+        let second = try await Bench(
+            files, at: "/other", options: { $0.cacheFolder = "/cache" }
+        ) { city.reply(to: $0) ?? ImageServer.Reply(404) }
+        try await second.download(city)
+        try await second.close()
+        try await first.manager.pause(job.id)
+        try await first.store.downloads.resume(job.id)
+        try await first.expect(job.id, .completed)
+        #expect(first.server.requests(SampleCity.path(0)).map(\.rangeStart) == [nil, 20_000])
+        try await first.close()
+    }
+
+    @Test(.verifies("DL-21")) func `of a city that is too large nothing is kept`() async throws {
+        let files = InMemoryFileSystem()
+        var sample = SampleCity(sizes: [40_000, 40_000])
+        sample.tellsSizes = false
+        let city = sample
+        let bench = try await Bench(files, options: { $0.cityBytesMax = 60_000 }) {
+            city.reply(to: $0) ?? ImageServer.Reply(404)
+        }
+        try await bench.download(city, to: .failed)
+        try await eventually { names(incoming, files).isEmpty }
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-14")) func `a cache folder that is emptied costs a download, not the job`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let city = SampleCity(sizes: [60_000])
+        let bench = try await Bench(files) { slowly(city, $0) }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await eventually { bench.manager.job(job.id)?.downloadedBytes ?? 0 > 0 }
+        try DownloadFolder.remove("\(incoming)/\(job.id)", files)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 2)
         try await bench.close()
     }
 

@@ -11,11 +11,11 @@ import Testing
 @Suite(.verifies("DL-16")) struct RangeAnswerTests {
     private static func answer(
         _ status: Int, _ headers: [String: String] = [:], from offset: Int? = 10,
-        size: Int? = nil, bytesMax: Int = 1_000, etag: String? = "\"a\"", total: Int? = 100,
-        at url: String = "https://server/image"
+        size: Int? = nil, bytesMax: Int = 1_000, etag: String? = "\"a\"", date: String? = nil,
+        total: Int? = 100, at url: String = "https://server/image"
     ) throws -> RangeAnswer {
         var sidecar = PartialFile.Sidecar(url: url)
-        (sidecar.etag, sidecar.total) = (etag, total)
+        (sidecar.etag, sidecar.lastModified, sidecar.total) = (etag, date, total)
         return RangeAnswer(
             AnswerHead(status: status, headers),
             to: .init(
@@ -45,12 +45,28 @@ import Testing
         ["Content-Range": "bytes 10-99999999999999999999/*"],
         ["Content-Range": "bytes -10-99/100"],
         ["Content-Range": "bytes 10-99/100", "ETag": "\"b\""],
+        ["Content-Range": "bytes 10-99/100", "ETag": "W/\"a\""],
         ["Content-Range": "bytes 10-99/100", "Content-Length": "91"],
         ["Content-Range": "bytes 10-99/100", "Content-Encoding": "gzip"],
         ["Content-Type": "multipart/byteranges; boundary=x"],
     ])
     func `any other part is wrong`(headers: [String: String]) throws {
         #expect(Self.isWrong(try Self.answer(206, headers)))
+    }
+
+    @Test func `a part of what has changed since is wrong, where a date tells it`() throws {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let later = "Sun, 06 Nov 1994 08:49:38 GMT"
+        func part(_ headers: [String: String], etag: String? = nil) throws -> RangeAnswer {
+            try Self.answer(
+                206, headers.merging(["Content-Range": "bytes 10-99/100"]) { a, _ in a },
+                etag: etag, date: date)
+        }
+        #expect(try part([:]) == .append)
+        #expect(try part(["Last-Modified": date]) == .append)
+        #expect(Self.isWrong(try part(["Last-Modified": later])))
+        // The tag says that not a byte has changed, whatever the date.
+        #expect(try part(["ETag": "\"a\"", "Last-Modified": later], etag: "\"a\"") == .append)
     }
 
     @Test func `a part that nobody asked for is wrong`() throws {
@@ -67,12 +83,13 @@ import Testing
 
     @Test func `an unsatisfied range means that all is there, if the lengths agree`() throws {
         let range = ["Content-Range": "bytes */10"]
-        #expect(try Self.answer(416, range) == .complete)
-        #expect(try Self.answer(416, range, size: 10) == .complete)
-        #expect(Self.isWrong(try Self.answer(416, range, size: 11)))
+        #expect(try Self.answer(416, range, total: nil) == .complete)
+        #expect(try Self.answer(416, range, size: 10, total: 10) == .complete)
+        #expect(Self.isWrong(try Self.answer(416, range, size: 11, total: nil)))
+        #expect(Self.isWrong(try Self.answer(416, range, total: 100)))
         #expect(Self.isWrong(try Self.answer(416, ["Content-Range": "bytes */9"])))
         #expect(Self.isWrong(try Self.answer(416)))
-        #expect(Self.isWrong(try Self.answer(416, range, from: nil)))
+        #expect(Self.isWrong(try Self.answer(416, range, from: nil, total: nil)))
     }
 
     @Test(.verifies("DL-12")) func `a redirection leads to http or https, and never out of https`()

@@ -40,9 +40,11 @@ extension DownloadCommands {
 }
 
 @Suite struct DownloadCommandTests {
-    @Test(.verifies("DL-2"), arguments: DownloadStatus.allCases)
+    @Test(
+        .verifies("DL-2"),
+        arguments: DownloadStatus.allCases, ["a clock that is right", "one that was ahead"])
     func `from each state exactly the steps of the table are possible`(
-        from: DownloadStatus
+        from: DownloadStatus, clockKind: String
     ) async throws {
         let steps:
             [(
@@ -63,8 +65,11 @@ extension DownloadCommands {
                     ),
                 ]
         for (name, allowed, step) in steps {
-            let store = try await OfflineStore.inMemory()
+            let clock = Clock()
+            clock.advance(hours: 2)
+            let store = try await OfflineStore.inMemory(clock: { clock.now })
             let id = try await store.downloads.job("oslo", in: from)
+            if clockKind != "a clock that is right" { clock.advance(hours: -1) }
             let before = await store.events.lastDurable
             if allowed.contains(from) {
                 try await step(store.downloads, id)
@@ -121,13 +126,16 @@ extension DownloadCommands {
 
     @Test(.verifies("DL-3"))
     func `asking for a paused job resumes it, and one that is worked on goes on`() async throws {
-        let store = try await OfflineStore.inMemory()
+        let clock = Clock()
+        clock.advance(hours: 2)
+        let store = try await OfflineStore.inMemory(clock: { clock.now })
         let job = try await store.downloads.queue("oslo", isExplicit: false)
         try await store.downloads.pause(job.id)
         #expect(try await store.downloads.queue("oslo", isExplicit: false).status == .paused)
         #expect(try await store.downloads.queue("oslo").status == .queued)
         let other = try await store.downloads.queue("porto", isExplicit: false)
         try await store.downloads.start(other.id, numbers: numbers)
+        clock.advance(hours: -1)
         let asked = try await store.downloads.queue("porto")
         #expect(asked.status == .downloading && asked.isExplicit && asked.downloadedBytes == 4)
         try await store.close()

@@ -202,10 +202,62 @@ import Testing
         #expect(try files.contentsOfDirectory(atPath: folder.path + "/empty").isEmpty)
         let names = try files.contentsOfDirectory(atPath: folder.path)
         #expect(Set(names) == ["log", "out", "file", "link", "empty"])
-        for (path, _) in image {
+        var folders = 0
+        for case let path as String in files.enumerator(atPath: out) ?? .init()
+        where path != "precious" {
             let found = try files.attributesOfItem(atPath: out + "/" + path)
-            let mode = found[.posixPermissions] as? Int
-            #expect(mode == (found[.type] as? FileAttributeType == .typeDirectory ? 0o700 : 0o600))
+            let isFolder = found[.type] as? FileAttributeType == .typeDirectory
+            #expect(found[.posixPermissions] as? Int == (isFolder ? 0o700 : 0o600), "\(path)")
+            if isFolder { folders += 1 }
+        }
+        // The two at the top; of each of two cities its own, two languages, the files, two pages.
+        #expect(folders == 2 + 2 * (1 + 2 + 1 + 1 + 2))
+    }
+
+    @Test(.verifies("CONT-36"))
+    func `a folder that no export can have written is never replaced, wherever it differs`()
+        async throws
+    {
+        let folder = try await Self.sample()
+        let files = FileManager.default
+        let out = folder.path + "/out"
+        func refused(_ name: String) throws {
+            let before = Self.image(out)
+            let run = try Self.export(folder.log, out, "--force")
+            #expect(run.status == 74 && run.messages.contains(name), "\(name): \(run.messages)")
+            #expect(Self.image(out) == before, "\(name)")
+        }
+        let hash = String(repeating: "0", count: 32)
+        for path in [
+            "content/precious", "content/augsburg/precious", "content/augsburg/en/precious.json",
+            "content/.git/config", "content/with space/en/pois.json",
+            "resource-cache/augsburg/precious", "resource-cache/augsburg/files/test.jpg",
+            "resource-cache/augsburg/files/\(hash)/precious",
+            "resource-cache/augsburg/files/\(hash)/\(hash).a/b",
+        ] {
+            try? files.removeItem(atPath: out)
+            #expect(try Self.export(folder.log, out).status == 0)
+            let url = URL(filePath: out + "/" + path)
+            try files.createDirectory(
+                at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data("precious".utf8).write(to: url)
+            try refused("which no content cache has")
+        }
+        for path in ["cities-meta.json", "content", "resource-cache"] {
+            try files.removeItem(atPath: out)
+            #expect(try Self.export(folder.log, out).status == 0)
+            try files.removeItem(atPath: out + "/" + path)
+            try refused("has no \(path)")
+        }
+        for path in ["content/augsburg/en", "cities.json"] {
+            try files.removeItem(atPath: out)
+            #expect(try Self.export(folder.log, out).status == 0)
+            try? files.removeItem(atPath: folder.path + "/elsewhere")
+            try files.moveItem(atPath: out + "/" + path, toPath: folder.path + "/elsewhere")
+            try files.createSymbolicLink(
+                atPath: out + "/" + path, withDestinationPath: folder.path + "/elsewhere")
+            try refused(path)
+            #expect(files.fileExists(atPath: folder.path + "/elsewhere"))
         }
     }
 
@@ -245,6 +297,18 @@ import Testing
         }
         #expect(run.status == 65 && run.messages.contains("at most 268435456 are read"))
         run = try spoiled {
+            let pages = source + "/resource-cache/augsburg/files"
+            let name = try #require(
+                try files.subpathsOfDirectory(atPath: pages).first {
+                    $0.contains("/")
+                })
+            try FileHandle(forWritingTo: URL(filePath: pages + "/" + name))
+                .truncate(atOffset: 1 << 40)
+        }
+        #expect(run.status == 65 && run.messages.contains("at most 268435456 are read"))
+        // All that is wrong so far was found before anything was recorded.
+        #expect(try ToolRun.logtool("export", log, "-").output.isEmpty)
+        run = try spoiled {
             try Data(#"{"augsburg":{"last_usage":"2019-008-13T00:03:19.457Z"}}"#.utf8)
                 .write(to: URL(filePath: source + "/cities-meta.json"))
         }
@@ -265,5 +329,51 @@ import Testing
         #expect(run.messages.contains("left out: https://x.example/de.png"))
         #expect(run.output.contains("\"resources\":2"))
         #expect(FileManager.default.fileExists(atPath: folder.path + "/out/cities.json"))
+    }
+
+    @Test(.verifies("CONT-33", "TOOL-30"))
+    func `a folder that is whole is not replaced by one from which something is missing`()
+        async throws
+    {
+        let folder = try await Self.sample()
+        let out = folder.path + "/out"
+        #expect(try Self.export(folder.log, out).status == 0)
+        let image = Self.image(out)
+        let file = folder.log + "/files/\(FileID(of: Array("augsburg".utf8)))"
+        try Data("other".utf8).write(to: URL(filePath: file))
+        var run = try Self.export(folder.log, out, "--force")
+        #expect(run.status == 65 && run.output.isEmpty)
+        #expect(run.messages.contains("left out: https://x.example/de.png"))
+        #expect(run.messages.contains("left as it is"))
+        #expect(Self.image(out) == image)
+        // What cannot be read now is an error, not a file that is missing.
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.createDirectory(
+            atPath: file, withIntermediateDirectories: false)
+        run = try Self.export(folder.log, folder.path + "/other")
+        #expect(run.status == 74 && !run.messages.contains("left out"), "\(run.messages)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(Set(names) == ["log", "out"])
+    }
+
+    @Test(.verifies("TOOL-30", "TOOL-31"))
+    func `what a folder or a log says does not drive the terminal`() async throws {
+        let folder = try TemporaryFolder()
+        let source = folder.path + "/source"
+        try FileManager.default.createDirectory(
+            atPath: source, withIntermediateDirectories: false)
+        func run(_ meta: String) throws -> ToolRun {
+            try Data(meta.utf8).write(to: URL(filePath: source + "/cities-meta.json"))
+            return try Self.take(folder.path + "/other", source)
+        }
+        let escape = "\\u001b]0;owned\\u0007\\nlogtool: all is well"
+        for meta in [
+            #"{"a":{"last_usage":"\#(escape)"}}"#, #"{"\#(escape)":{"last_usage":7}}"#,
+        ] {
+            let messages = try run(meta).messages
+            #expect(messages.contains("owned"))
+            #expect(messages.filter { $0 == "\n" }.count == 1, "\(messages)")
+            #expect(!messages.dropLast().utf8.contains { $0 < 0x20 || $0 == 0x7F })
+        }
     }
 }

@@ -37,6 +37,9 @@ public actor EventStore {
     public nonisolated let recovery: RecoveryReport
     /// The name under which this log writes: the `source` of its events is `urn:uuid:` and this.
     public nonisolated var incarnation: UUID { UUID(integer: log.incarnation) }
+
+    /// The log's own id.
+    package nonisolated var logID: UUID { UUID(integer: log.id) }
     /// The account the log belongs to, if any.
     public nonisolated var account: String? { log.account }
     /// The known event types.
@@ -218,8 +221,8 @@ public actor EventStore {
     /// The last position that is on the disk.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views or the disk have changed, the first at once; several that nobody
-    /// took become one. Ends when the store is closed.
+    /// A signal whenever the views or the disk have changed or the store was suspended, the first at
+    /// once; several that nobody took become one. Ends when the store is closed.
     package func commits() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -497,6 +500,8 @@ public actor EventStore {
             isSuspended = false
             throw error
         }
+        // Who works for the store has to rest, too.
+        signalChange()
     }
 
     /// Takes the lock again after `suspend()` and folds what others have recorded meanwhile.

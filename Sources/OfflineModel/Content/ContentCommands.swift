@@ -34,10 +34,12 @@ public struct ContentCommands: Sendable {
     public func list(_ cities: [ListedCity]) async throws {
         let listed = CitiesListed(cities: cities)
         let json = listed.json()
+        let now = await store.timestamp
         try await store.write { transaction in
             let known = transaction.view(ContentView.self).cityList ?? []
             guard CitiesListed(cities: known).json() != json else { return }
-            try transaction.append(listed)
+            try transaction.append(
+                listed, after: transaction.view(ContentView.self).listStamp, at: now)
         }
     }
 
@@ -48,6 +50,7 @@ public struct ContentCommands: Sendable {
     public func list(_ languages: [ListedLanguage], of city: String) async throws {
         let listed = LanguagesListed(city: city, languages: languages)
         let json = listed.json()
+        let now = await store.timestamp
         try await store.write { transaction in
             // Nothing is learned from what the pages say already.
             let known =
@@ -56,7 +59,8 @@ public struct ContentCommands: Sendable {
                     ListedLanguage(code: $0, name: nil)
                 }
             guard LanguagesListed(city: city, languages: known).json() != json else { return }
-            try transaction.append(listed)
+            try transaction.append(
+                listed, after: transaction.view(ContentView.self).languagesStamp(of: city), at: now)
         }
     }
 
@@ -67,7 +71,9 @@ public struct ContentCommands: Sendable {
     ///
     /// Durable on return. A language of more than about 1 MiB is recorded in several commits, the
     /// time of the update last: a crash in between leaves some pages new and some old, and the time
-    /// of the update before. Storing the same again records what is missing.
+    /// of the update before. Storing the same again records what is missing. What another command
+    /// changes in between is seen: the time of the update is recorded in a commit at which all that
+    /// was given is there. Files that nothing names any more are deleted then.
     ///
     /// Storing neither counts as a use nor makes room. So a city can be looked at in passing
     /// (peeking): store and read it, and do not call `use(_:)`. It is the first to go at the next
@@ -83,8 +89,9 @@ public struct ContentCommands: Sendable {
     /// - Throws: `EventError` before anything is recorded: `invalidData` for data that break the
     ///   rules of their type (`Spec/events.md`, EVT-7), what is no URL included; `tooLarge` for a
     ///   page of more than 1 MiB; `refused` for a path that stands there twice, or a resource that
-    ///   is said to be stored and is not. `FileStoreError` for a file. `LogError` as
-    ///   `EventStore.append`.
+    ///   is said to be stored and is not, or is damaged. `FileStoreError` for a file. `LogError` as
+    ///   `EventStore.append`. Later, without the time of the update on record: `refused` where
+    ///   others keep changing this language meanwhile.
     /// - Complexity: O(bytes given + pages and files stored of the language).
     @discardableResult
     public func store(
@@ -108,15 +115,10 @@ public struct ContentCommands: Sendable {
         city: String, language: String, pages: [ContentPage]?, resources: [ContentResource]?,
         lastUpdate: ZonedTime?
     ) async throws -> ContentChanges {
-        var update = ContentUpdate(city: city, language: language)
-        let (known, content) = (store.view(PagesView.self), store.view(ContentView.self))
-        if let pages { try update.add(pages, known) }
-        if let resources { try update.check(resources, content) }
-        if let lastUpdate {
-            let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
-            // Its rule, before anything is recorded.
-            _ = try ContentUpdated(json: updated.json())
-        }
+        let content = store.view(ContentView.self)
+        var update = try ContentUpdate(
+            city: city, language: language, pages: pages, resources: resources,
+            lastUpdate: lastUpdate, content)
         var held: [FileID] = []
         do {
             for resource in resources ?? [] {
@@ -124,10 +126,12 @@ public struct ContentCommands: Sendable {
                     resource, files, content, store.environment.fileSystem)
                 if let file { held.append(file) }
             }
-            if resources != nil { try update.removeOtherResources(content) }
-            if let lastUpdate { try update.end(lastUpdate) }
             let changes = try await update.record(in: store)
             await files.release(held)
+            if changes.resourcesStored + changes.resourcesRemoved > 0 {
+                // All is on record: what cannot be deleted now goes with the next collection.
+                _ = try? await files.collect()
+            }
             return changes
         } catch {
             await files.release(held)
@@ -145,14 +149,27 @@ public struct ContentCommands: Sendable {
     ///   removal on record: `FileStore.collect()` tries again.
     /// - Complexity: O(what is cached of the city + files).
     public func remove(_ city: String) async throws {
+        let now = await store.timestamp
         try await store.write { transaction in
             guard
                 Self.cached(transaction.view(PagesView.self), transaction.view(ContentView.self))
                     .contains(where: { EntityID($0) == EntityID(city) })
             else { throw EventError(.refused, "nothing is cached of the city \(city)") }
-            try transaction.append(ContentRemoved(city: city))
+            try Self.remove(city, in: &transaction, at: now)
         }
         try await files.collect()
+    }
+
+    /// Removes what there is of a city, also what a clock that was ahead has recorded.
+    private static func remove(
+        _ city: String, in transaction: inout EventStore.Transaction, at now: Timestamp
+    ) throws {
+        let newest = [
+            transaction.view(PagesView.self).newest(of: city),
+            transaction.view(ContentView.self).newest(of: city),
+        ]
+        try transaction.append(
+            ContentRemoved(city: city), after: newest.compactMap(\.self).max(), at: now)
     }
 
     // MARK: Use
@@ -172,31 +189,37 @@ public struct ContentCommands: Sendable {
     @discardableResult
     public func use(_ city: String) async throws -> [String] {
         try ContentUsed.require(city, "city code")
-        let now = Timestamp(milliseconds: await store.now)
+        let now = await store.timestamp
         let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
         let used = ContentUsed(city: city, lastUsage: ZonedTime(now))
-        guard !Self.surplus(for: city, pages, content).isEmpty else {
+        guard !Self.surplus(for: city, pages, content, at: now).isEmpty else {
             if Self.isDue(used, content) {
-                try await store.append(used, durability: .relaxed)
+                var draft = try EventDraft(used)
+                draft.follow(content.usageStamp(of: city), at: now, by: store.incarnation)
+                try await store.append([draft], durability: .relaxed)
             }
             return []
         }
         let gone = try await store.write { transaction in
             let content = transaction.view(ContentView.self)
-            let gone = Self.surplus(for: city, transaction.view(PagesView.self), content)
-            if Self.isDue(used, content) { try transaction.append(used) }
-            for city in gone { try transaction.append(ContentRemoved(city: city)) }
+            let gone = Self.surplus(
+                for: city, transaction.view(PagesView.self), content, at: now)
+            if Self.isDue(used, content) {
+                try transaction.append(used, after: content.usageStamp(of: city), at: now)
+            }
+            for city in gone { try Self.remove(city, in: &transaction, at: now) }
             return gone
         }
         try await files.collect()
         return gone
     }
 
-    /// Whether a use is worth recording. One that lies before the last on record is not: a clock
-    /// that ran ahead must not make the log grow.
+    /// Whether a use is worth recording: it lies far enough from the last on record, behind it or,
+    /// after a clock was put back, before it.
     private static func isDue(_ used: ContentUsed, _ content: ContentView) -> Bool {
         guard let last = content.lastUsage(of: used.city)?.moment else { return true }
-        return used.lastUsage.moment.milliseconds - last.milliseconds >= useIntervalMilliseconds
+        return abs(used.lastUsage.moment.milliseconds - last.milliseconds)
+            >= useIntervalMilliseconds
     }
 
     /// The cities of which anything is cached.
@@ -204,19 +227,21 @@ public struct ContentCommands: Sendable {
         Set((pages.cityCodes + content.cityCodes).map(EntityID.init)).sorted().map(\.string)
     }
 
-    /// What must go so that a city can be used.
+    /// What must go so that a city can be used: first what was never used, then what a wrong clock
+    /// says was used in times to come, then what was used longest ago.
     private static func surplus(
-        for city: String, _ pages: PagesView, _ content: ContentView
+        for city: String, _ pages: PagesView, _ content: ContentView, at now: Timestamp
     ) -> [String] {
         let others = cached(pages, content).filter { EntityID($0) != EntityID(city) }
         let count = others.count + 1 - keptCitiesMax
         guard count > 0 else { return [] }
-        func lastUse(_ city: String) -> Timestamp {
-            content.lastUsage(of: city)?.moment ?? Timestamp(milliseconds: .min)
+        let ahead = Timestamp(milliseconds: now.milliseconds + useIntervalMilliseconds)
+        let order = others.map { city in
+            let use = content.lastUsage(of: city)?.moment
+            let rank = use.map { $0 > ahead ? 1 : 2 } ?? 0
+            return (rank, use ?? Timestamp(milliseconds: .min), EntityID(city))
         }
-        return Array(
-            others.sorted { (lastUse($0), EntityID($0)) < (lastUse($1), EntityID($1)) }
-                .prefix(count))
+        return order.sorted { $0 < $1 }.prefix(count).map(\.2.string)
     }
 
     // MARK: Reading

@@ -25,6 +25,7 @@ public struct ContentResource: Sendable {
             case bytes(@Sendable () throws -> [UInt8])
             case file(URL)
             case stored
+            case kept
         }
 
         let place: Place
@@ -40,6 +41,9 @@ public struct ContentResource: Sendable {
         /// In the store: the file that the page has under this URL already.
         public static let stored = Content(place: .stored)
 
+        /// In the store, if the page has a file under this URL: all that is known of it stays.
+        static let kept = Content(place: .kept)
+
         /// Where they are read when it is their turn.
         static func reading(_ read: @escaping @Sendable () throws -> [UInt8]) -> Content {
             Content(place: .bytes(read))
@@ -47,6 +51,10 @@ public struct ContentResource: Sendable {
 
         var isStored: Bool {
             if case .stored = place { true } else { false }
+        }
+
+        var isKept: Bool {
+            if case .kept = place { true } else { false }
         }
     }
 
@@ -88,62 +96,82 @@ public struct ContentChanges: Hashable, Sendable {
 }
 
 /// The events that bring a language of a city to what a server says of it.
-struct ContentUpdate {
-    /// An event, and whether it says something that the views do not say already.
+struct ContentUpdate: Sendable {
+    /// An event that may be news to the views.
     private struct Candidate: Sendable {
         let draft: EventDraft
-        let kind: WritableKeyPath<ContentChanges, Int> & Sendable
-        let isNews: @Sendable (PagesView, ContentView) -> Bool
+        let subject: Subject
 
         var bytes: Int { (draft.json?.count ?? 0) + 512 }
+    }
+
+    /// What an event makes of a page or a file; nil: it removes it.
+    private enum Subject: Sendable {
+        case page(_ path: String, digest: UInt64?)
+        case resource(_ path: String, _ url: String, json: [UInt8]?)
+
+        var count: WritableKeyPath<ContentChanges, Int> {
+            switch self {
+            case .page(_, digest: nil): \.pagesRemoved
+            case .page: \.pagesStored
+            case .resource(_, _, json: nil): \.resourcesRemoved
+            case .resource: \.resourcesStored
+            }
+        }
+    }
+
+    private struct Key: Hashable, Sendable {
+        var path: EntityID
+        var url: EntityID
     }
 
     private let city: String
     private let language: String
     private var candidates: [Candidate] = []
+    /// The pages that are given; nil leaves the others alone.
+    private var paths: Set<EntityID>?
+    /// The files that are given; nil leaves the others alone.
+    private var named: Set<Key>?
     private var update: ContentUpdated?
 
     /// Bytes of a commit, unless one event has more.
     private static let commitBytes = 1_048_576
 
-    init(city: String, language: String) {
+    /// Checks all that can be checked before a file is stored and anything recorded.
+    ///
+    /// - Throws: `EventError`.
+    init(
+        city: String, language: String, pages: [ContentPage]?, resources: [ContentResource]?,
+        lastUpdate: ZonedTime?, _ known: ContentView
+    ) throws {
         self.city = city
         self.language = language
+        if let pages { try add(pages) }
+        if let resources { try check(resources, known) }
+        if let lastUpdate {
+            let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
+            _ = try Self.draft(updated)
+            update = updated
+        }
     }
 
-    // MARK: Pages
-
-    /// - Throws: `EventError` for a page that cannot be recorded.
-    mutating func add(_ pages: [ContentPage], _ known: PagesView) throws {
-        let (city, language) = (city, language)
-        var given: Set<EntityID> = []
+    private mutating func add(_ pages: [ContentPage]) throws {
+        var paths: Set<EntityID> = []
         for page in pages {
-            guard given.insert(EntityID(page.path)).inserted else {
+            guard paths.insert(EntityID(page.path)).inserted else {
                 throw EventError(.refused, "the page \(page.path) stands there twice")
             }
             let draft = try Self.draft(PageStored(city: city, language: language, page: page))
             let digest = PageStored.digest(of: draft.json ?? [])
-            let path = page.path
-            candidates.append(
-                Candidate(draft: draft, kind: \.pagesStored) { pages, _ in
-                    pages.page(path, city: city, language: language)?.digest != digest
-                })
+            candidates.append(Candidate(draft: draft, subject: .page(page.path, digest: digest)))
         }
-        for page in known.all(city: city, language: language)
-        where !given.contains(EntityID(page.path)) {
-            let path = page.path
-            candidates.append(
-                Candidate(
-                    draft: try Self.draft(PageRemoved(city: city, language: language, path: path)),
-                    kind: \.pagesRemoved
-                ) { pages, _ in
-                    pages.page(path, city: city, language: language) != nil
-                })
-        }
+        self.paths = paths
     }
 
     /// A draft whose data obey the rules of their type and fit a line.
-    private static func draft<Payload: EventPayload>(_ payload: Payload) throws -> EventDraft {
+    ///
+    /// - Throws: `EventError`.
+    static func draft<Payload: EventPayload>(_ payload: Payload) throws -> EventDraft {
         let draft = try EventDraft(payload)
         let json = draft.json ?? []
         _ = try Payload(json: json)
@@ -161,35 +189,37 @@ struct ContentUpdate {
 
     // MARK: Files
 
-    private struct Key: Hashable {
-        var path: EntityID
-        var url: EntityID
-    }
-
-    private var named: Set<Key> = []
-
-    /// Checks what can be checked before a file is stored.
-    ///
-    /// - Throws: `EventError`.
-    mutating func check(
-        _ resources: [ContentResource], _ known: ContentView
-    ) throws(EventError) {
+    private mutating func check(_ resources: [ContentResource], _ known: ContentView) throws {
+        var named: Set<Key> = []
         for resource in resources {
-            _ = try ResourceName(path: resource.path, url: resource.url)
             let key = Key(path: EntityID(resource.path), url: EntityID(resource.url))
             guard named.insert(key).inserted else {
                 throw EventError(
                     .refused, "\(resource.url) stands there twice for the page \(resource.path)")
             }
             guard !resource.content.isStored || self.known(resource, known) != nil else {
-                throw EventError(
-                    .refused, "\(resource.url) of the page \(resource.path) is not stored")
+                throw Self.notStored(resource)
             }
+            // Any file has an id and a size as long as these.
+            _ = try Self.draft(stored(resource, FileID(of: []), FileStore.fileBytesMax))
         }
+        self.named = named
     }
 
     private func known(_ resource: ContentResource, _ content: ContentView) -> CachedResource? {
         content.resource(resource.url, of: resource.path, city: city, language: language)
+    }
+
+    private static func notStored(_ resource: ContentResource) -> EventError {
+        EventError(.refused, "\(resource.url) of the page \(resource.path) is not stored")
+    }
+
+    private func stored(
+        _ resource: ContentResource, _ file: FileID, _ size: Int
+    ) -> ResourceStored {
+        ResourceStored(
+            city: city, language: language, path: resource.path, url: resource.url, file: file,
+            size: size, lastUpdate: resource.lastUpdate, hash: resource.hash)
     }
 
     /// Stores a resource's file.
@@ -211,27 +241,24 @@ struct ContentUpdate {
             size = try Self.size(of: url, fileSystem)
             file = try await files.add(moving: url.path)
         case .stored:
-            guard let known = known(resource, content) else { return nil }
+            // It may have gone since it was looked for.
+            guard let known = known(resource, content), await files.hold(known.file) else {
+                throw Self.notStored(resource)
+            }
             (file, size) = (known.file, known.size)
+        case .kept: return nil
         }
-        let held = resource.content.isStored ? nil : file
-        let stored = ResourceStored(
-            city: city, language: language, path: resource.path, url: resource.url, file: file,
-            size: size, lastUpdate: resource.lastUpdate, hash: resource.hash)
-        let (city, language) = (city, language)
-        let json = stored.json()
+        let stored = stored(resource, file, size)
         do {
             candidates.append(
-                Candidate(draft: try Self.draft(stored), kind: \.resourcesStored) { _, content in
-                    let known = content.resource(
-                        stored.url, of: stored.path, city: city, language: language)
-                    return known?.event(city: city, language: language).json() != json
-                })
+                Candidate(
+                    draft: try Self.draft(stored),
+                    subject: .resource(resource.path, resource.url, json: stored.json())))
         } catch {
-            if let held { await files.release([held]) }
+            await files.release([file])
             throw error
         }
-        return held
+        return file
     }
 
     private static func size(
@@ -242,63 +269,116 @@ struct ContentUpdate {
         } catch { throw FileStoreError(error) }
     }
 
-    /// Removes the files that were not given.
-    mutating func removeOtherResources(_ known: ContentView) throws {
-        let (city, language) = (city, language)
-        for resource in known.resources(city: city, language: language)
-        where !named.contains(Key(path: EntityID(resource.path), url: EntityID(resource.url))) {
-            let (path, url) = (resource.path, resource.url)
-            let removed = ResourceRemoved(city: city, language: language, path: path, url: url)
-            candidates.append(
-                Candidate(draft: try Self.draft(removed), kind: \.resourcesRemoved) { _, content in
-                    content.resource(url, of: path, city: city, language: language) != nil
-                })
-        }
-    }
-
     // MARK: Recording
 
-    /// The last event.
-    mutating func end(_ lastUpdate: ZonedTime) throws {
-        update = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
+    /// How far recording has come.
+    private struct Progress: Sendable {
+        var changes = ContentChanges()
+        /// The candidate that is next.
+        var next = 0
+        /// Whether all that was given is there.
+        var isWhole = false
     }
 
     /// Records what is news, in one commit where it is little.
+    ///
+    /// - Throws: `EventError` (`refused`) if others change the same again and again; `LogError`.
     func record(in store: EventStore) async throws -> ContentChanges {
         let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
-        var batches: [[Candidate]] = [[]]
+        // Each thing three times, and a few that others add.
+        let most = 3 * (candidates.count + (try removals(pages, content)).count) + 100
+        var progress = Progress()
+        while !progress.isWhole {
+            guard progress.changes.events <= most else {
+                throw EventError(
+                    .refused,
+                    "others keep changing the content of \(city) in \(language). Store it again")
+            }
+            let start = progress
+            let now = await store.timestamp
+            progress = try await store.write { try advance(start, &$0, at: now) }
+        }
+        return progress.changes
+    }
+
+    /// Records as much as a commit takes. The last commit looks at everything once more: between two
+    /// commits others may have removed or replaced what the first have stored.
+    private func advance(
+        _ start: Progress, _ transaction: inout EventStore.Transaction, at now: Timestamp
+    ) throws -> Progress {
+        let pages = transaction.view(PagesView.self)
+        let content = transaction.view(ContentView.self)
+        var progress = start
         var bytes = 0
-        for candidate in candidates where candidate.isNews(pages, content) {
-            if bytes + candidate.bytes > Self.commitBytes, bytes > 0 {
-                batches.append([])
-                bytes = 0
-            }
-            batches[batches.count - 1].append(candidate)
+        func add(_ candidate: Candidate) -> Bool {
+            guard bytes == 0 || bytes + candidate.bytes <= Self.commitBytes else { return false }
             bytes += candidate.bytes
+            // Recorded again, it is another event.
+            var draft = candidate.draft
+            draft.id = UUID()
+            transaction.append(
+                draft, after: stamp(candidate.subject, pages, content), at: now)
+            progress.changes[keyPath: candidate.subject.count] += 1
+            return true
         }
-        var changes = ContentChanges()
-        for (number, batch) in batches.enumerated() {
-            let update = number == batches.count - 1 ? update : nil
-            let start = changes
-            changes = try await store.write { transaction in
-                var changes = start
-                let pages = transaction.view(PagesView.self)
-                let content = transaction.view(ContentView.self)
-                for candidate in batch where candidate.isNews(pages, content) {
-                    transaction.append(candidate.draft)
-                    changes[keyPath: candidate.kind] += 1
-                }
-                if let update,
-                    content.lastUpdate(of: update.city, language: update.language)
-                        != update.lastUpdate
-                {
-                    try transaction.append(update)
-                    changes.isUpdated = true
-                }
-                return changes
+        for _ in candidates {
+            let candidate = candidates[progress.next]
+            if isNews(candidate.subject, pages, content), !add(candidate) { return progress }
+            progress.next = (progress.next + 1) % candidates.count
+        }
+        for removal in try removals(pages, content) where !add(removal) { return progress }
+        if let update, content.lastUpdate(of: city, language: language) != update.lastUpdate {
+            try transaction.append(
+                update, after: content.updateStamp(of: city, language: language), at: now)
+            progress.changes.isUpdated = true
+        }
+        progress.isWhole = true
+        return progress
+    }
+
+    private func isNews(_ subject: Subject, _ pages: PagesView, _ content: ContentView) -> Bool {
+        switch subject {
+        case .page(let path, let digest):
+            return pages.page(path, city: city, language: language)?.digest != digest
+        case .resource(let path, let url, let json):
+            let known = content.resource(url, of: path, city: city, language: language)
+            return known?.event(city: city, language: language).json() != json
+        }
+    }
+
+    private func stamp(
+        _ subject: Subject, _ pages: PagesView, _ content: ContentView
+    ) -> Stamp? {
+        switch subject {
+        case .page(let path, _): pages.stamp(of: path, city: city, language: language)
+        case .resource(let path, let url, _):
+            content.stamp(ofResource: url, of: path, city: city, language: language)
+        }
+    }
+
+    /// The events that remove what is there and was not given.
+    private func removals(_ pages: PagesView, _ content: ContentView) throws -> [Candidate] {
+        var removals: [Candidate] = []
+        if let paths {
+            for page in pages.all(city: city, language: language)
+            where !paths.contains(EntityID(page.path)) {
+                let removed = PageRemoved(city: city, language: language, path: page.path)
+                removals.append(
+                    Candidate(
+                        draft: try Self.draft(removed), subject: .page(page.path, digest: nil)))
             }
         }
-        return changes
+        if let named {
+            for resource in content.resources(city: city, language: language)
+            where !named.contains(Key(path: EntityID(resource.path), url: EntityID(resource.url))) {
+                let (path, url) = (resource.path, resource.url)
+                let removed = ResourceRemoved(city: city, language: language, path: path, url: url)
+                removals.append(
+                    Candidate(
+                        draft: try Self.draft(removed), subject: .resource(path, url, json: nil)))
+            }
+        }
+        return removals
     }
 }
 

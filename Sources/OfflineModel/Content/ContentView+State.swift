@@ -66,6 +66,14 @@ extension ContentView.City {
         resources.values.flatMap { $0.values.flatMap { Array($0.values) } }
     }
 
+    /// Of everything that is known of it.
+    var stamps: [Stamp] { [removed].compactMap(\.self) + registerStamps }
+
+    private var registerStamps: [Stamp] {
+        [languages?.stamp, usage?.stamp].compactMap(\.self) + updates.values.map(\.stamp)
+            + registers.map(\.stamp)
+    }
+
     fileprivate func write(to writer: inout StateWriter) {
         writer.add(removed != nil)
         if let removed { writer.add(removed) }
@@ -140,10 +148,7 @@ extension ContentView.City {
         }
         self.resources = resources
         guard !isEmpty else { throw reader.fault("a city is empty") }
-        let stamps =
-            [languages?.stamp, usage?.stamp].compactMap(\.self) + updates.values.map(\.stamp)
-            + registers.map(\.stamp)
-        if let removed, stamps.contains(where: { $0 <= removed }) {
+        if let removed, registerStamps.contains(where: { $0 <= removed }) {
             throw reader.fault("something has gone with its city")
         }
     }

@@ -1,6 +1,6 @@
 // What is on the device beside the pages: the list of cities, the languages of each, when it was
 // updated and used, and its files. Registers by stamp; the removal of a city is a stamp, too.
-// Spec/content.md, CONT-7; Spec/views.md.
+// Spec/content.md, CONT-4; Spec/views.md.
 
 import EventSourcing
 import HashTreeCollections
@@ -151,6 +151,39 @@ public struct ContentView: ListableView, FileReferring {
         }
         cities[code] = city
     }
+
+    // MARK: What counts
+
+    /// What the next list of cities must pass to count. O(1).
+    var listStamp: Stamp? { list?.stamp }
+
+    /// What the next list of a city's languages must pass to count. O(1).
+    func languagesStamp(of city: String) -> Stamp? {
+        let city = cities[EntityID(city)]
+        return city?.languages?.stamp ?? city?.removed
+    }
+
+    /// What the next use of a city must pass to count. O(1).
+    func usageStamp(of city: String) -> Stamp? {
+        let city = cities[EntityID(city)]
+        return city?.usage?.stamp ?? city?.removed
+    }
+
+    /// What the next update of a language must pass to count. O(1).
+    func updateStamp(of city: String, language: String) -> Stamp? {
+        let city = cities[EntityID(city)]
+        return city?.updates[EntityID(language)]?.stamp ?? city?.removed
+    }
+
+    /// What the next event of a resource must pass to count. O(1).
+    func stamp(ofResource url: String, of path: String, city: String, language: String) -> Stamp? {
+        let city = cities[EntityID(city)]
+        return city?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?.stamp
+            ?? city?.removed
+    }
+
+    /// The newest event of a city. O(what is known of the city).
+    func newest(of city: String) -> Stamp? { cities[EntityID(city)]?.stamps.max() }
 
     // MARK: Questions
 

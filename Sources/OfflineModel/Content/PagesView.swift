@@ -1,5 +1,5 @@
 // The pages that are on the device: one register for each (city, language, path), without the HTML.
-// The removal of a city is a stamp: what it has not passed is gone. Spec/content.md, CONT-6;
+// The removal of a city is a stamp: what it has not passed is gone. Spec/content.md, CONT-4;
 // Spec/views.md.
 
 import EventSourcing
@@ -117,6 +117,23 @@ public struct PagesView: ListableView {
 
     private func language(_ city: String, _ language: String) -> Language? {
         cities[EntityID(city)]?.languages[EntityID(language)]
+    }
+
+    // MARK: What counts
+
+    /// What the next event of a path must pass to count. O(1).
+    func stamp(of path: String, city: String, language: String) -> Stamp? {
+        self.language(city, language)?.entries[EntityID(path)]?.stamp
+            ?? cities[EntityID(city)]?.removed
+    }
+
+    /// The newest event of a city. O(what is known of the city).
+    func newest(of city: String) -> Stamp? {
+        let city = cities[EntityID(city)]
+        let stamps = (city?.languages ?? [:]).values.compactMap {
+            $0.entries.values.map(\.stamp).max()
+        }
+        return (stamps + [city?.removed].compactMap(\.self)).max()
     }
 
     // MARK: Questions

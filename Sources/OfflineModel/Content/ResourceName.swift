@@ -39,8 +39,7 @@ public struct ResourceName: Hashable, Sendable, CustomStringConvertible {
         let rest = bytes[(colon + 3)...]
         let address = rest.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         let parts = address.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        guard let host = parts.first, host.contains(where: { isLetterOrDigit($0) || $0 >= 0x80 })
-        else { throw noURL(url) }
+        guard let authority = parts.first, hasHost(authority) else { throw noURL(url) }
         guard parts.count > 1, let name = parts.last,
             let dot = name.lastIndex(of: UInt8(ascii: "."))
         else { return "" }
@@ -48,6 +47,15 @@ public struct ResourceName: Hashable, Sendable, CustomStringConvertible {
         guard (1...extensionMax).contains(letters.count), letters.allSatisfy(isLetterOrDigit)
         else { return "" }
         return "." + String(decoding: letters, as: UTF8.self)
+    }
+
+    /// Whether there is a letter or a digit in what stands between a user, if any, and a port.
+    private static func hasHost(_ authority: ArraySlice<UInt8>) -> Bool {
+        var host = authority
+        if let at = host.firstIndex(of: UInt8(ascii: "@")) { host = host[(at + 1)...] }
+        if host.first != UInt8(ascii: "[") { host = host.prefix { $0 != UInt8(ascii: ":") } }
+        return !host.contains(UInt8(ascii: "@"))
+            && host.contains { isLetterOrDigit($0) || $0 >= 0x80 }
     }
 
     private static func noURL(_ url: String) -> EventError {

@@ -34,30 +34,39 @@ public struct DownloadCommands: Sendable {
     public func queue(_ cityId: String, isExplicit: Bool = true) async throws -> DownloadJob {
         try DownloadQueued.require(cityId, "city id")
         let newID = store.newID().text
+        let now = Timestamp(milliseconds: await store.now)
         let jobId = try await store.write { transaction in
-            let jobs = transaction.view(DownloadsView.self).jobs(of: cityId)
-            guard let job = jobs.first(where: { $0.status.isUnfinished }) else {
+            let downloads = transaction.view(DownloadsView.self)
+            guard let job = downloads.jobs(of: cityId).first(where: { $0.status.isUnfinished })
+            else {
                 try transaction.append(
                     DownloadQueued(jobId: newID, cityId: cityId, isExplicit: isExplicit))
                 return newID
             }
             let becomesExplicit = isExplicit && !job.isExplicit
             guard becomesExplicit || job.status == .paused && isExplicit else { return job.id }
-            try transaction.append(
-                DownloadQueued(
-                    jobId: job.id, cityId: cityId, isExplicit: isExplicit || job.isExplicit))
+            let stamp = downloads.stamp(job.id)
+            transaction.append(
+                try EventDraft(
+                    DownloadQueued(
+                        jobId: job.id, cityId: cityId, isExplicit: isExplicit || job.isExplicit),
+                    after: stamp, now: now))
             if job.status == .downloading {
                 // It goes on; only whose wish it is has changed.
-                try transaction.append(DownloadStarted(jobId: job.id, numbers: job.numbers))
+                transaction.append(
+                    try EventDraft(
+                        DownloadStarted(jobId: job.id, numbers: job.numbers), after: stamp,
+                        now: now))
             }
             return job.id
         }
         return try present(jobId)
     }
 
-    /// Pauses a job until somebody resumes it. Durable on return.
+    /// Pauses a job until somebody resumes it; also one that is paused for another reason. Durable
+    /// on return.
     ///
-    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING;
+    /// - Throws: `EventError` (`refused`) for a job that is finished, or that the user has paused;
     ///   `LogError` as `EventStore.append`.
     public func pause(_ jobId: String) async throws {
         try await pause(jobId, .user, numbers: nil)
@@ -88,10 +97,8 @@ public struct DownloadCommands: Sendable {
                 throw EventError(
                     .refused, "the city \(job.cityId) has another download, \(other.id)")
             }
-            return [
-                try EventDraft(
-                    DownloadQueued(jobId: jobId, cityId: job.cityId, isExplicit: job.isExplicit))
-            ]
+            return DownloadQueued(
+                jobId: jobId, cityId: job.cityId, isExplicit: job.isExplicit)
         }
     }
 
@@ -177,7 +184,7 @@ public struct DownloadCommands: Sendable {
     ///   `EventStore.append`.
     public func start(_ jobId: String, numbers: DownloadNumbers = .initial) async throws {
         try await change(jobId, to: .downloading) { _, _ in
-            [try EventDraft(DownloadStarted(jobId: jobId, numbers: numbers))]
+            DownloadStarted(jobId: jobId, numbers: numbers)
         }
     }
 
@@ -187,16 +194,16 @@ public struct DownloadCommands: Sendable {
     ///   - jobId: the job.
     ///   - reason: why it rests.
     ///   - numbers: how far it has come; nil: as far as the view knows.
-    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING;
-    ///   `LogError` as `EventStore.append`.
+    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING, nor,
+    ///   where the reason is the user's, PAUSED for another one; `LogError` as `EventStore.append`.
     public func pause(
         _ jobId: String, _ reason: PauseReason, numbers: DownloadNumbers?
     ) async throws {
-        try await change(jobId, to: .paused) { job, _ in
-            [
-                try EventDraft(
-                    DownloadPaused(jobId: jobId, numbers: numbers ?? job.numbers, reason: reason))
-            ]
+        try await change(
+            jobId, to: .paused,
+            orIf: { reason == .user && $0.status == .paused && $0.pauseReason != .user }
+        ) { job, _ in
+            DownloadPaused(jobId: jobId, numbers: numbers ?? job.numbers, reason: reason)
         }
     }
 
@@ -212,10 +219,15 @@ public struct DownloadCommands: Sendable {
         _ jobId: String, totalBytes: Int,
         recording record: @Sendable (inout EventStore.Transaction) throws -> Void = { _ in }
     ) async throws {
+        let now = Timestamp(milliseconds: await store.now)
         try await store.write { transaction in
-            _ = try Self.check(jobId, .completed, transaction.view(DownloadsView.self))
+            let downloads = transaction.view(DownloadsView.self)
+            _ = try Self.check(jobId, .completed, downloads)
             try record(&transaction)
-            try transaction.append(DownloadCompleted(jobId: jobId, totalBytes: totalBytes))
+            transaction.append(
+                try EventDraft(
+                    DownloadCompleted(jobId: jobId, totalBytes: totalBytes),
+                    after: downloads.stamp(jobId), now: now))
         }
     }
 
@@ -228,23 +240,26 @@ public struct DownloadCommands: Sendable {
     ) async throws {
         try DownloadFailed.require(errorMessage, "error message")
         try await change(jobId, to: .failed) { _, _ in
-            [
-                try EventDraft(
-                    DownloadFailed(jobId: jobId, numbers: numbers, errorMessage: errorMessage))
-            ]
+            DownloadFailed(jobId: jobId, numbers: numbers, errorMessage: errorMessage)
         }
     }
 
     // MARK: Checks
 
-    private func change(
+    /// Records a step, also where the last one was recorded while the clock was ahead.
+    private func change<Payload: EventPayload>(
         _ jobId: String, to status: DownloadStatus,
-        _ drafts: @Sendable (DownloadJob, DownloadsView) throws -> [EventDraft]
+        orIf isAllowed: @Sendable (DownloadJob) -> Bool = { _ in false },
+        _ payload: @Sendable (DownloadJob, DownloadsView) throws -> Payload
     ) async throws {
+        let now = Timestamp(milliseconds: await store.now)
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
-            let job = try Self.check(jobId, status, downloads)
-            for draft in try drafts(job, downloads) { transaction.append(draft) }
+            var job = try Self.job(jobId, downloads)
+            if !isAllowed(job) { job = try Self.check(jobId, status, downloads) }
+            transaction.append(
+                try EventDraft(
+                    payload(job, downloads), after: downloads.stamp(jobId), now: now))
         }
     }
 

@@ -118,6 +118,11 @@ public struct DownloadsView: ListableView {
     /// A job, if there is one with this id that was not removed. O(1).
     public subscript(jobId: String) -> DownloadJob? { job(EntityID(jobId)) }
 
+    /// Which event has made a job what it is; nil if there is no such job. O(1).
+    func stamp(_ jobId: String) -> Stamp? {
+        if case .known(_, let state) = entries[EntityID(jobId)] { state.stamp } else { nil }
+    }
+
     /// Whether a job was removed. O(1).
     public func isRemoved(_ jobId: String) -> Bool {
         if case .removed = entries[EntityID(jobId)] { true } else { false }

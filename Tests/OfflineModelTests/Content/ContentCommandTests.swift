@@ -190,6 +190,146 @@ extension OfflineStore {
         try await store.close()
     }
 
+    @Test(.verifies("CONT-11"))
+    func `content that goes while it is stored is stored again before the time of the update`()
+        async throws
+    {
+        let pages = try (0..<5).map {
+            try page("/\($0)/", String(repeating: "\($0)", count: 600_000))
+        }
+        // Where a removal falls is for the scheduler to say: some must fall between two commits.
+        var between = 0
+        for attempt in 0..<20 where between < 2 {
+            let store = try await openStore()
+            let storing = Task {
+                try await store.put("augsburg", pages, at: "2020-01-01T00:00:00Z")
+            }
+            let wanted = 1 + attempt % 2
+            while store.view(PagesView.self).languages(of: "augsburg").isEmpty
+                || store.content.pages(.category, city: "augsburg", language: "en").current.count
+                    < wanted
+            {
+                await Task.yield()
+            }
+            try await store.content.remove("augsburg")
+            let changes = try await storing.value
+            let types = try await store.types()
+            let removal = try #require(types.firstIndex(of: "content.removed"))
+            if types.firstIndex(of: "content.updated").map({ $0 > removal }) ?? true {
+                between += 1
+                #expect(changes.isUpdated && types.last == "content.updated")
+                #expect(
+                    store.content.pages(.category, city: "augsburg", language: "en").current.count
+                        == pages.count)
+                #expect(try await store.put("augsburg", pages, at: "2020-01-01T00:00:00Z").isEmpty)
+            }
+            try await store.close()
+        }
+        #expect(between == 2)
+    }
+
+    @Test(.verifies("CONT-11"))
+    func `two who store one language at once leave what one of them gave`() async throws {
+        let texts = ["a", "b"]
+        let given = try texts.map { text in
+            try (0..<3).map {
+                try page("/\($0)/\($0 == 0 ? text : "")", String(repeating: text, count: 600_000))
+            }
+        }
+        let store = try await openStore()
+        let results = await withTaskGroup(of: Result<ContentChanges, any Error>.self) { group in
+            for (number, pages) in given.enumerated() {
+                group.addTask {
+                    do {
+                        return .success(
+                            try await store.put(
+                                "augsburg", pages, at: "202\(number)-01-01T00:00:00Z"))
+                    } catch { return .failure(error) }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        for case .failure(let error) in results {
+            #expect((error as? EventError)?.code == .refused, "\(error)")
+        }
+        if let time = store.content.lastUpdate(of: "augsburg", language: "en").current {
+            let number = time.text.hasPrefix("2020") ? 0 : 1
+            #expect(
+                Set(
+                    store.content.pages(.category, city: "augsburg", language: "en").current
+                        .map(\.path)) == Set(given[number].map(\.path)))
+            #expect(
+                try await store.content.page("/2/", city: "augsburg", language: "en")
+                    == given[number][2])
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-17"))
+    func `what a clock that was ahead has recorded is replaced and removed all the same`()
+        async throws
+    {
+        let clock = Clock()
+        let store = try await openStore(InMemoryFileSystem(), clock)
+        let content = store.content
+        func resource(_ byte: UInt8) throws -> [ContentResource] {
+            [
+                ContentResource(
+                    path: "/a/", url: "https://x.example/1.png", lastUpdate: try time(update),
+                    content: .bytes([byte]))
+            ]
+        }
+        clock.advance(minutes: 24 * 60)
+        try await content.list([ListedLanguage(code: "de")], of: "a")
+        try await content.list([ListedCity(name: "A", code: "a", sortingName: "A")])
+        for city in ["a", "b", "c"] {
+            try await store.put(city, [page("/a/", "ahead"), page("/b/")], resource(1))
+            try await content.use(city)
+        }
+        try await store.put("gone", [page("/a/")])
+        try await content.remove("gone")
+        clock.advance(minutes: -24 * 60)
+        // Everything takes effect, and said again it is nothing new.
+        let now = Timestamp(milliseconds: clock.milliseconds)
+        for _ in 0..<2 {
+            try await content.list([ListedLanguage(code: "en")], of: "a")
+            try await content.list([ListedCity(name: "B", code: "b", sortingName: "B")])
+            try await store.put("a", [page("/a/", "back")], resource(2), at: "2020-01-01T00:00:00Z")
+            try await content.use("a")
+        }
+        try await store.events.flush()
+        var last = await store.events.lastDurable
+        #expect(
+            try await store.put("a", [page("/a/", "back")], resource(2), at: "2020-01-01T00:00:00Z")
+                .isEmpty)
+        try await content.use("a")
+        try await store.events.flush()
+        #expect(await store.events.lastDurable == last)
+        for _ in 0..<2 { try await store.put("gone", [page("/a/", "back")], resource(2)) }
+        #expect(content.languages(of: "a").current?.map(\.code) == ["en"])
+        #expect(content.cities.current?.map(\.code) == ["b"])
+        #expect(try await content.page("/a/", city: "a", language: "en")?.content == "back")
+        #expect(try await content.page("/b/", city: "a", language: "en") == nil)
+        #expect(
+            content.lastUpdate(of: "a", language: "en").current
+                == (try time("2020-01-01T00:00:00Z")))
+        #expect(
+            content.resources(of: "/a/", city: "a", language: "en").current.map(\.file)
+                == [FileID(of: [2])])
+        #expect(content.lastUsage(of: "a").current?.moment == now)
+        #expect(try await content.page("/a/", city: "gone", language: "en")?.content == "back")
+        // A fourth city: who goes, goes.
+        #expect(try await content.use("d") == ["gone", "b"])
+        #expect(store.cached == ["a", "c"])
+        try await store.events.flush()
+        last = await store.events.lastDurable
+        #expect(try await content.use("d") == [])
+        #expect(await store.events.lastDurable == last)
+        try await content.remove("c")
+        #expect(store.cached == ["a"])
+        try await store.close()
+    }
+
     // MARK: Reading
 
     @Test(.verifies("CONT-5"))
@@ -274,11 +414,14 @@ extension OfflineStore {
         #expect(
             store.content.lastUsage(of: "augsburg").current?.moment
                 == Timestamp(milliseconds: 1_800_000_000_000 + 55 * 60_000))
-        // A clock that goes back records nothing until it has caught up.
+        // A clock that has gone back: the use that it names is the last, and is recorded once.
         clock.advance(minutes: -1_000)
         for _ in 0..<5 { try await store.content.use("augsburg") }
         try await store.events.flush()
-        #expect(await store.events.lastDurable == Position(12))
+        #expect(await store.events.lastDurable == Position(13))
+        #expect(
+            store.content.lastUsage(of: "augsburg").current?.moment
+                == Timestamp(milliseconds: clock.milliseconds))
         await #expect(throws: EventError.self) { try await store.content.use("") }
         try await store.close()
     }
@@ -406,6 +549,60 @@ extension OfflineStore {
         try await store.close()
     }
 
+    @Test(.verifies("CONT-22"))
+    func `a file that is said to be stored and is not there is refused, and one that is stays`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        var resource = ContentResource(
+            path: "/a/", url: "https://x.example/1.png", lastUpdate: try time(update),
+            content: .bytes([1]))
+        try await store.put("augsburg", [page("/a/")], [resource])
+        resource.content = .stored
+        resource.hash = "other"
+        let last = await store.events.lastDurable
+        let (path, good) = (store.files.path(of: FileID(of: [1])), files.image)
+        for damage in [nil, [9]] as [[UInt8]?] {
+            files[path] = damage
+            let given = resource
+            await #expect {
+                try await store.put("augsburg", [page("/b/")], [given])
+            } throws: {
+                ($0 as? EventError)?.code == .refused
+            }
+            #expect(await store.events.lastDurable == last)
+        }
+        files[path] = good[path]
+        #expect(try await store.put("augsburg", [page("/a/")], [resource]).resourcesStored == 1)
+        try await store.files.collect()
+        #expect(try await store.files.read(FileID(of: [1])) == [1])
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-22"))
+    func `a file that another has replaced is deleted when that is on record`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        func put(_ contents: [UInt8]...) async throws {
+            let resources = try contents.enumerated().map { number, bytes in
+                ContentResource(
+                    path: "/a/", url: "https://x.example/\(number).png",
+                    lastUpdate: try time(update), content: .bytes(bytes))
+            }
+            try await store.put("augsburg", [page("/a/")], resources)
+        }
+        func there() -> Int { files.image.keys.count { $0.hasPrefix("/log/files/") } }
+        try await put([1], [2])
+        try await put([3], [2])
+        #expect(there() == 2)
+        try await put([3])
+        #expect(there() == 1)
+        try await put()
+        #expect(there() == 0)
+        try await store.close()
+    }
+
     @Test(
         .verifies("CONT-20"),
         arguments: [
@@ -447,7 +644,8 @@ extension OfflineStore {
             "", "a.png", "/a.png", "//x.example/a.png", "https:", "https://", "https:///a.png",
             "://x.example", "1s://x.example", "https:/x.example/a", "https://x.example/a b",
             "https://x.example/a\n", "https://x.example/\u{0}", "https://x.example/<a>",
-            "https://?a", "https://-/a",
+            "https://?a", "https://-/a", "http://:80/a", "http://user@/x", "http://user:pw@:80/x",
+            "http://a@b@/x",
         ])
     func `what is no absolute URL is an error`(url: String) throws {
         #expect { try ResourceName(path: "/a/", url: url) } throws: {

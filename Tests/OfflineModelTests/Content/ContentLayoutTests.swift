@@ -463,6 +463,101 @@ private let time = "2011-02-04T00:00:00.000Z"
         try await bench.store.close()
     }
 
+    @Test(.verifies("CONT-34", "CONT-35"))
+    func `a file that the folder names and has not stays as the log has it`() async throws {
+        let bench = try await Bench()
+        var folder = try Self.complete()
+        try bench.put(folder)
+        try await bench.takeOver()
+        folder = folder.filter { !$0.key.hasPrefix("resource-cache/ahaus/files/") }
+        try bench.put(folder, at: "/less")
+        let result = try await bench.takeOver("/less")
+        #expect(result.events == 0 && result.notes.count == 1 && result.resources == 0)
+        let resources = bench.store.view(ContentView.self).resources(city: "ahaus", language: "en")
+        #expect(resources.count == 1)
+        let kept = try #require(resources.first?.file)
+        #expect(try await bench.store.files.read(kept) == Array("picture".utf8))
+        // One that the list does not name goes, also of a language that only the log has.
+        let lastUpdate = try #require(ZonedTime(time))
+        try await bench.store.content.store(
+            city: "ahaus", language: "fr", pages: [],
+            resources: [
+                ContentResource(
+                    path: "/f/", url: "https://x.example/f.png", lastUpdate: lastUpdate,
+                    content: .bytes([1]))
+            ], lastUpdate: lastUpdate)
+        #expect(try await bench.takeOver("/less").events == 1)
+        #expect(bench.store.view(ContentView.self).resources(city: "ahaus", language: "fr") == [])
+        try bench.put(["resource-cache/ahaus/files.json": "{}"], at: "/none")
+        #expect(try await bench.takeOver("/none").events == 1)
+        #expect(bench.store.view(ContentView.self).resources(city: "ahaus", language: "en") == [])
+        #expect(bench.files.image.keys.filter { $0.hasPrefix("/log/files/") } == [])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `what cannot be recorded of one city keeps all of the folder out`() async throws {
+        let long = String(repeating: "x", count: 1_048_576)
+        let (url, date) = ("https://x.example/t.png", #""last_update":"\#(time)""#)
+        let bad: [[String: String]] = [
+            [
+                "content/z/en/pois.json":
+                    #"[{"path":"/","title":"","content":"\#(long)",\#(date)}]"#
+            ],
+            ["content/z/languages.json": #"[{"code":"de","name":"\#(long)"}]"#],
+            [
+                "cities.json": """
+                [{"name":"\(long)","live":true,"code":"z","extras_enabled":true,\
+                "events_enabled":true,"sorting_name":"z"}]
+                """
+            ],
+            [
+                "resource-cache/z/files.json":
+                    #"{"en":{"/a":{"\#(url)":{"file_path":"a/b",\#(date)}},"/\u0061":{"\#(url)":{"file_path":"a/b",\#(date)}}}}"#,
+                "resource-cache/z/files/a/b": "b",
+            ],
+            [
+                "resource-cache/z/files.json":
+                    #"{"en":{"/a":{"\#(url)":{"file_path":"a/b","hash":"\#(long)",\#(date)}}}}"#,
+                "resource-cache/z/files/a/b": "b",
+            ],
+            ["resource-cache/z/files.json": #"{"en":{},"\u0065n":{}}"#],
+            ["cities-meta.json": #"{"z":{"languages":{"\#(long)":{\#(date)}}}}"#],
+            ["cities-meta.json": #"{"z":{},"\u007a":{}}"#],
+            ["cities-meta.json": #"{"z":{"languages":{"en":{},"\u0065n":{}}}}"#],
+            // Two names for one code.
+            ["content/a b/en/pois.json": "[]", "content/a%20b/en/pois.json": "[]"],
+            ["content/z/a b/pois.json": "[]", "content/z/a%20b/pois.json": "[]"],
+            ["resource-cache/a b/files.json": "{}", "resource-cache/a%20b/files.json": "{}"],
+        ]
+        for (number, bad) in bad.enumerated() {
+            let bench = try await Bench()
+            try bench.put(try Self.complete().merging(bad) { $1 })
+            await #expect(throws: EventError.self, "\(number)") { try await bench.takeOver() }
+            #expect(await bench.store.events.lastDurable == .zero, "\(number)")
+            try await bench.store.close()
+        }
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a file that vanishes while the folder is read is an error, not an empty one`()
+        async throws
+    {
+        let bench = try await Bench()
+        try bench.put(try Self.complete())
+        let name = try ResourceName(path: "/ahaus/en/donate/", url: "https://x.example/t.png")
+        var reader = try ContentLayoutReader("/in", bench.files)
+        let resource = try #require(try reader.resources(of: "ahaus")?[EntityID("en")]?.first)
+        bench.files["/in/resource-cache/ahaus/files/\(name)"] = nil
+        await #expect(throws: (any Error).self) {
+            try await bench.store.content.store(
+                city: "ahaus", language: "en", pages: [], resources: [resource],
+                lastUpdate: resource.lastUpdate)
+        }
+        #expect(await bench.store.events.lastDurable == .zero)
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CONT-33"))
     func `a file that is missing or damaged is left out and named`() async throws {
         let bench = try await Bench()

@@ -50,10 +50,11 @@ enum Exit {
     }
 }
 
-/// What a person reads: stderr.
+/// What a person reads: stderr. Whatever a message quotes, it is one line and does not drive the
+/// terminal.
 enum Message {
-    static func error(_ text: String) { write("logtool: \(text)\n") }
+    static func error(_ text: String) { note("logtool: \(text)") }
     static let repairHint = "`logtool repair` says what can be kept of a damaged log"
-    static func note(_ text: String) { write("\(text)\n") }
+    static func note(_ text: String) { write(Table.printable(text) + "\n") }
     static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }

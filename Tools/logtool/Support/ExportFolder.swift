@@ -56,7 +56,7 @@ struct ExportFolder {
     ///
     /// - Returns: whether there is something to be replaced.
     @discardableResult
-    private func check() throws -> Bool {
+    func check() throws -> Bool {
         guard let found = try? FileManager.default.attributesOfItem(atPath: path) else {
             return false
         }
@@ -70,18 +70,19 @@ struct ExportFolder {
                 .io, path: path, "the folder is not empty. Name another, or add --force")
         }
         // What was not written by an export is not for it to delete.
-        if let strange = entries.first(where: { !ContentLayout.entries.contains($0) }) {
-            throw LogError(
-                .io, path: path,
-                "the folder holds \(strange), which no content cache has. Name another")
+        if let fault = try ContentLayout.fault(of: path, fileSystem) {
+            throw LogError(.io, path: path, "the folder \(fault). Name another")
         }
         return true
     }
 
     /// Gives the folder its name; durable on return.
-    func finish() throws {
+    ///
+    /// - Returns: what was to be done yet and has failed, in words.
+    func finish() throws -> String? {
         let parent = URL(filePath: path).deletingLastPathComponent().path
-        if try check() {
+        let isReplacing = try check()
+        if isReplacing {
             try fileSystem.rename(path, to: old)
             do { try fileSystem.rename(temporary, to: path) } catch {
                 try? fileSystem.rename(old, to: path)
@@ -91,11 +92,16 @@ struct ExportFolder {
             try fileSystem.rename(temporary, to: path)
         }
         try fileSystem.syncDirectory(parent)
-        remove(old)
+        guard isReplacing else { return nil }
+        do {
+            try FileManager.default.removeItem(atPath: old)
+            return nil
+        } catch {
+            return "the folder was replaced, but the old one, now \(old), could not be removed: "
+                + error.localizedDescription
+        }
     }
 
     /// Removes what was written.
-    func discard() { remove(temporary) }
-
-    private func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
+    func discard() { try? FileManager.default.removeItem(atPath: temporary) }
 }

@@ -17,9 +17,16 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
     ) throws {
         let folder = try ExportFolder(destination, force: force, log: directory)
         let summary: ContentLayoutWriter.Summary
+        let leftover: String?
         do {
             summary = try write(directory, folder)
-            try folder.finish()
+            // What is missing now may be in the folder that is there.
+            guard try summary.leftOut.isEmpty || !folder.check() else {
+                Self.tell(summary)
+                Message.error("\(destination) was left as it is: it may hold what is missing here")
+                throw Exit.badData
+            }
+            leftover = try folder.finish()
         } catch {
             folder.discard()
             throw error
@@ -31,9 +38,14 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
         row.add("resources", summary.resources)
         row.add("bytes", summary.bytes)
         RowWriter.writeSummary(row, output)
-        guard !summary.leftOut.isEmpty else { return }
+        Self.tell(summary)
+        if let leftover { Message.error(leftover) }
+        guard summary.leftOut.isEmpty else { throw Exit.badData }
+        guard leftover == nil else { throw Exit.io }
+    }
+
+    private static func tell(_ summary: ContentLayoutWriter.Summary) {
         for text in summary.leftOut { Message.error("left out: \(text)") }
-        throw Exit.badData
     }
 
     private func write(

@@ -178,6 +178,7 @@ package struct DownloadHistory: Sendable {
         }
         let incoming = store.files.directory + "/incoming"
         let left = try FileManager.default.contentsOfDirectory(atPath: incoming)
+            .filter { $0 != "lock" }
         guard left.isEmpty else { throw DownloadHistoryFailure("left over: \(left)") }
         let files = try FileManager.default.contentsOfDirectory(atPath: store.files.directory)
         guard files.count == Set(cached.images.map(\.file)).count + 1 else {

@@ -14,20 +14,13 @@ extension ContentCommands {
         package var notes: [String] = []
     }
 
-    /// Records what a folder says and the log does not. All of the folder is read and checked first.
+    /// Records what a folder says and the log does not. All of the folder is read and checked first;
+    /// of the files of pages, that they are there, can be opened and are not too large.
     ///
     /// - Throws: `EventError` with file and place, before anything is recorded; as
     ///   `store(city:language:pages:resources:lastUpdate:)`.
     package func takeOver(_ folder: ContentLayoutReader) async throws -> Import {
-        var checked = folder
-        for city in checked.cities {
-            _ = try checked.languageList(of: city)
-            _ = try checked.resources(of: city)
-            for language in checked.languages(of: city) {
-                _ = try checked.pages(of: city, language: language)
-            }
-        }
-        var result = Import(notes: checked.notes)
+        var result = Import(notes: try check(folder))
         var folder = folder
         let before = await store.lastDurable
         if let cities = folder.cityList { try await list(cities) }
@@ -39,11 +32,14 @@ extension ContentCommands {
                 try await list(languages, of: city)
             }
             if let usage = folder.lastUsage(of: city) {
+                let now = await store.timestamp
                 try await store.write { transaction in
                     guard transaction.view(ContentView.self).lastUsage(of: city) != usage else {
                         return
                     }
-                    try transaction.append(ContentUsed(city: city, lastUsage: usage))
+                    try transaction.append(
+                        ContentUsed(city: city, lastUsage: usage),
+                        after: transaction.view(ContentView.self).usageStamp(of: city), at: now)
                 }
             }
         }
@@ -55,19 +51,56 @@ extension ContentCommands {
         _ city: String, _ folder: inout ContentLayoutReader, _ result: inout Import
     ) async throws {
         let files = try folder.resources(of: city)
-        var languages = folder.languages(of: city)
-        languages += (files ?? []).map(\.language).filter { language in
-            !languages.contains { EntityID($0) == EntityID(language) }
-        }
-        for language in languages {
+        for language in languages(of: city, folder, files) {
             let pages = try folder.pages(of: city, language: language)
-            let resources = files?.first { EntityID($0.language) == EntityID(language) }?.resources
+            let resources = files.map { $0[EntityID(language)] ?? [] }
             _ = try await replace(
-                city: city, language: language, pages: pages,
-                resources: files == nil ? nil : resources ?? [],
+                city: city, language: language, pages: pages, resources: resources,
                 lastUpdate: folder.lastUpdate(of: city, language: language))
             result.pages += pages?.count ?? 0
-            result.resources += resources?.count ?? 0
+            result.resources += (resources ?? []).count { !$0.content.isKept }
         }
+    }
+
+    /// Everything that recording would refuse.
+    ///
+    /// - Returns: what is passed over, in words.
+    private func check(_ folder: ContentLayoutReader) throws -> [String] {
+        var folder = folder
+        let content = store.view(ContentView.self)
+        if let cities = folder.cityList {
+            _ = try ContentUpdate.draft(CitiesListed(cities: cities))
+        }
+        for city in folder.cities {
+            if let languages = try folder.languageList(of: city) {
+                _ = try ContentUpdate.draft(LanguagesListed(city: city, languages: languages))
+            }
+            if let usage = folder.lastUsage(of: city) {
+                _ = try ContentUpdate.draft(ContentUsed(city: city, lastUsage: usage))
+            }
+            let files = try folder.resources(of: city)
+            for language in languages(of: city, folder, files) {
+                _ = try ContentUpdate(
+                    city: city, language: language,
+                    pages: try folder.pages(of: city, language: language),
+                    resources: files?[EntityID(language)],
+                    lastUpdate: folder.lastUpdate(of: city, language: language), content)
+            }
+        }
+        return folder.notes
+    }
+
+    /// The languages of which the folder says anything. A list of a city's files speaks of all of
+    /// them: where it names none, there are none.
+    private func languages(
+        of city: String, _ folder: ContentLayoutReader, _ files: [EntityID: [ContentResource]]?
+    ) -> [String] {
+        var languages = Set(folder.languages(of: city).map(EntityID.init))
+        if let files {
+            let known = store.view(ContentView.self).resourceLanguages(of: city)
+            languages.formUnion(files.keys)
+            languages.formUnion(known.map(EntityID.init))
+        }
+        return languages.sorted().map(\.string)
     }
 }

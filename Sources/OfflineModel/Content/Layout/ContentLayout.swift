@@ -17,9 +17,6 @@ package enum ContentLayout {
     /// Where pages wait until all are there, in the order of the log.
     static let spool = ".pages"
 
-    /// What stands at the top of such a folder, and nothing else.
-    package static let entries: Set<String> = [meta, cities, content, resources]
-
     /// Bytes of one JSON file.
     static let jsonBytesMax = 256 * 1_048_576
     /// Bytes of a name of a file or folder, as file systems have it.

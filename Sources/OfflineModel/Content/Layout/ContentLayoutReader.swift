@@ -17,7 +17,7 @@ package struct ContentLayoutReader: Sendable {
     /// What was passed over, in words.
     package private(set) var notes: [String] = []
 
-    private var updates: [EntityID: [(language: String, time: ZonedTime)]] = [:]
+    private var updates: [EntityID: [EntityID: ZonedTime]] = [:]
     private var usages: [EntityID: ZonedTime] = [:]
     /// The folders of cities and their languages.
     private var names: [EntityID: CityFolder] = [:]
@@ -37,28 +37,43 @@ package struct ContentLayoutReader: Sendable {
         self.fileSystem = fileSystem
         _ = try fileSystem.list(folder)
         let source = LayoutSource(folder, fileSystem)
-        cityList = try source.array(ContentLayout.cities)?.map { try ListedCity($0, .file) }
+        cityList = try source.array(ContentLayout.cities) { try ListedCity($0, .file) }
         try requireUnique((cityList ?? []).map(\.code), "\(ContentLayout.cities): the city")
         var codes: Set<EntityID> = []
         for (city, fields) in try source.objects(ContentLayout.meta) ?? [] {
             let code = EntityID(city)
-            codes.insert(code)
+            guard codes.insert(code).inserted else {
+                throw EventError(
+                    .invalidData, "\(ContentLayout.meta): the city \(city) stands there twice")
+            }
             try readMeta(code, fields)
         }
         for name in try source.folders(ContentLayout.content) {
             let code = EntityID(try ContentLayout.code(of: name))
+            let folder = "\(ContentLayout.content)/\(name)"
             var city = names[code] ?? CityFolder()
-            city.content = "\(ContentLayout.content)/\(name)"
-            for name in try source.folders("\(ContentLayout.content)/\(name)") {
-                city.languages[EntityID(try ContentLayout.code(of: name))] = name
+            try Self.set(&city.content, folder)
+            for name in try source.folders(folder) {
+                let code = EntityID(try ContentLayout.code(of: name))
+                try Self.set(&city.languages[code], "\(folder)/\(name)")
             }
             names[code] = city
         }
         for name in try source.folders(ContentLayout.resources) {
             let code = EntityID(try ContentLayout.code(of: name))
-            names[code, default: CityFolder()].resources = "\(ContentLayout.resources)/\(name)"
+            try Self.set(
+                &names[code, default: CityFolder()].resources, "\(ContentLayout.resources)/\(name)")
         }
         cities = codes.union(names.keys).sorted().map(\.string)
+    }
+
+    /// Notes the folder of a city or a language. A second one is refused: one of them would be lost.
+    private static func set(_ folder: inout String?, _ new: String) throws(EventError) {
+        if let folder {
+            throw EventError(
+                .invalidData, "\(folder) and \(new) are folders of the same city or language")
+        }
+        folder = new
     }
 
     /// Takes in what is said about a city's times. A time that is none is passed over: nothing but a
@@ -72,11 +87,13 @@ package struct ContentLayoutReader: Sendable {
         if let text = try fields.optionalString("last_usage") {
             usages[city] = time(text, "\(fields.place).last_usage")
         }
-        for (language, fields) in try fields.object("languages")?.allObjects() ?? [] {
+        let languages = try fields.object("languages")?.allObjects() ?? []
+        try requireUnique(languages.map(\.name), "\(fields.place).languages: the language")
+        for (language, fields) in languages {
             guard let text = try fields.optionalString("last_update"),
                 let time = time(text, "\(fields.place).last_update")
             else { continue }
-            updates[city, default: []].append((language, time))
+            updates[city, default: [:]][EntityID(language)] = time
         }
     }
 
@@ -86,7 +103,7 @@ package struct ContentLayoutReader: Sendable {
     package func languageList(of city: String) throws -> [ListedLanguage]? {
         guard let folder = names[EntityID(city)]?.content else { return nil }
         let file = "\(folder)/\(ContentLayout.languages)"
-        let languages = try source.array(file)?.map { try ListedLanguage($0) }
+        let languages = try source.array(file) { try ListedLanguage($0) }
         try requireUnique((languages ?? []).map(\.code), "\(file): the language")
         return languages
     }
@@ -96,69 +113,75 @@ package struct ContentLayoutReader: Sendable {
 
     /// When a language was updated last.
     package func lastUpdate(of city: String, language: String) -> ZonedTime? {
-        updates[EntityID(city)]?.last { EntityID($0.language) == EntityID(language) }?.time
+        updates[EntityID(city)]?[EntityID(language)]
     }
 
     private var source: LayoutSource { LayoutSource(folder, fileSystem) }
 
     /// The pages of a language; nil if it has no folder.
     package func pages(of city: String, language: String) throws -> [ContentPage]? {
-        guard let known = names[EntityID(city)], let content = known.content,
-            let name = known.languages[EntityID(language)]
-        else { return nil }
+        guard let folder = names[EntityID(city)]?.languages[EntityID(language)] else { return nil }
         let pages = try PageKind.allCases.flatMap { kind in
-            try source.array("\(content)/\(name)/\(ContentLayout.file(of: kind))")?
-                .map { try ContentPage($0, kind: kind, .file) } ?? []
+            try source.array("\(folder)/\(ContentLayout.file(of: kind))") {
+                try ContentPage($0, kind: kind, .file)
+            } ?? []
         }
-        try requireUnique(pages.map(\.path), "\(content)/\(name): the page")
+        try requireUnique(pages.map(\.path), "\(folder): the page")
         return pages
     }
 
     /// The files of a city, by language; nil if there is no list of them. A file that is not there
-    /// is passed over and noted.
-    package mutating func resources(
-        of city: String
-    ) throws -> [(language: String, resources: [ContentResource])]? {
+    /// is passed over and noted; it stays as the log has it.
+    package mutating func resources(of city: String) throws -> [EntityID: [ContentResource]]? {
         guard let folder = names[EntityID(city)]?.resources,
             let list = try source.objects("\(folder)/\(ContentLayout.fileList)")
         else { return nil }
-        return try list.map { language, pages in
+        try requireUnique(
+            list.map(\.name), "\(folder)/\(ContentLayout.fileList): the language")
+        var all: [EntityID: [ContentResource]] = [:]
+        for (language, pages) in list {
             var resources: [ContentResource] = []
             for (path, urls) in try pages.allObjects() {
                 for (url, fields) in try urls.allObjects() {
-                    if let resource = try resource(path, url, fields, folder) {
-                        resources.append(resource)
-                    }
+                    resources.append(try resource(path, url, fields, folder))
                 }
             }
-            return (language, resources)
+            all[EntityID(language)] = resources
         }
+        return all
     }
 
     private mutating func resource(
         _ path: String, _ url: String, _ fields: JSONFields, _ folder: String
-    ) throws -> ContentResource? {
+    ) throws -> ContentResource {
         let filePath = try fields.string("file_path")
         let lastUpdate = try fields.time("last_update")
         let hash = try fields.optionalString("hash")
         do { _ = try ResourceName(path: path, url: url) } catch {
             throw EventError(error.code, "\(fields.place): \(error.detail)")
         }
+        var resource = ContentResource(
+            path: path, url: url, lastUpdate: lastUpdate, hash: hash, content: .kept)
         guard let file = try source.file(tailOf: filePath, in: folder) else {
             notes.append("\(fields.place): there is no file \(filePath.prefix(200)) in \(folder)")
-            return nil
+            return resource
         }
-        let source = source
-        return ContentResource(
-            path: path, url: url, lastUpdate: lastUpdate, hash: hash,
-            content: .reading { try source.read(file, FileStore.fileBytesMax) ?? [] })
+        try source.checkSize(file, FileStore.fileBytesMax)
+        resource.content = .reading { [source] in
+            guard let bytes = try source.read(file, FileStore.fileBytesMax) else {
+                throw FileError(
+                    .notFound, operation: "read", path: file,
+                    reason: "it has gone since the folder was looked at")
+            }
+            return bytes
+        }
+        return resource
     }
 
     /// All languages of a city of which the folder has pages or the time of an update, sorted.
     package func languages(of city: String) -> [String] {
         let city = EntityID(city)
         let folders = (names[city]?.languages ?? [:]).keys
-        return Set((updates[city] ?? []).map { EntityID($0.language) }).union(folders).sorted()
-            .map(\.string)
+        return Set((updates[city] ?? [:]).keys).union(folders).sorted().map(\.string)
     }
 }

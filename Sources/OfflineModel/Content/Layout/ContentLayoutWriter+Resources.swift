@@ -16,7 +16,7 @@ extension ContentLayoutWriter {
         let folder = path(ContentLayout.resources, try ContentLayout.name(of: city))
         try fileSystem.createDirectory(folder)
         try fileSystem.createDirectory(folder + "/" + ContentLayout.files)
-        var written: [ResourceName: FileID] = [:]
+        var written = Written()
         var members: [[UInt8]] = []
         for language in languages {
             var byPath: [(path: String, urls: JSONObjectWriter)] = []
@@ -46,12 +46,18 @@ extension ContentLayoutWriter {
             try fileSystem.removeDirectory(folder + "/" + ContentLayout.files)
             return try fileSystem.removeDirectory(folder)
         }
-        for name in Set(written.keys.map(\.folder)) {
+        for name in written.folders {
             try fileSystem.syncDirectory("\(folder)/\(ContentLayout.files)/\(name)")
         }
         try fileSystem.syncDirectory(folder + "/" + ContentLayout.files)
         try write(folder + "/" + ContentLayout.fileList, "{", members, "}", &summary)
         try fileSystem.syncDirectory(folder)
+    }
+
+    /// The files of a city that are written.
+    private struct Written {
+        var files: [ResourceName: FileID] = [:]
+        var folders: Set<String> = []
     }
 
     private func place(of name: ResourceName, in city: String) -> String {
@@ -65,10 +71,10 @@ extension ContentLayoutWriter {
     /// - Returns: its name; nil if it was left out.
     private func write(
         _ resource: CachedResource, to folder: String, _ read: (FileID) throws -> [UInt8],
-        _ written: inout [ResourceName: FileID], _ summary: inout Summary
+        _ written: inout Written, _ summary: inout Summary
     ) throws -> ResourceName? {
         let name = try ResourceName(path: resource.path, url: resource.url)
-        if let other = written[name] {
+        if let other = written.files[name] {
             guard other != resource.file else { return name }
             // Two languages can give one path and URL different files; the layout cannot.
             summary.leftOut.append(
@@ -77,19 +83,21 @@ extension ContentLayoutWriter {
             return nil
         }
         let bytes: [UInt8]
-        do { bytes = try read(resource.file) } catch let error as FileStoreError {
+        do { bytes = try read(resource.file) } catch let error as FileStoreError
+            where error.code == .missing || error.code == .damaged
+        {
             summary.leftOut.append(
                 "\(resource.url) of the page \(resource.path): \(error.description)")
             return nil
         }
         let page = "\(folder)/\(ContentLayout.files)/\(name.folder)"
-        if !written.keys.contains(where: { $0.folder == name.folder }) {
+        if written.folders.insert(name.folder).inserted {
             try fileSystem.createDirectory(page)
         }
         let file = try LayoutFile("\(page)/\(name.file)", fileSystem, bytesMax: .max)
         try file.write(bytes)
         summary.bytes += try file.finish()
-        written[name] = resource.file
+        written.files[name] = resource.file
         return name
     }
 }

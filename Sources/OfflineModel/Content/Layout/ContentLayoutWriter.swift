@@ -47,7 +47,8 @@ package struct ContentLayoutWriter {
     /// - Returns: what was written; nil if the log no longer holds an event that the views name: it
     ///   was compacted meanwhile.
     /// - Throws: `FileError`; `EventError` for a code that is too long; what the closures throw,
-    ///   but for `FileStoreError` of `file`: such a file is left out.
+    ///   but for `FileStoreError` of `file` that says `missing` or `damaged`: such a file is left
+    ///   out.
     /// - Complexity: O(bytes of the log and of the files); memory for one page or file at a time.
     package func write(
         events: ((Event) throws -> Void) throws -> Void, file: (FileID) throws -> [UInt8]
