@@ -448,31 +448,43 @@ public final class Log: Sendable {
     /// Whether the lock was given back for good.
     package var isClosed: Bool { state.withLock { $0.lock == nil && !$0.isSuspended } }
 
-    /// Deletes the log: everything in its folder, whoever put it there. On return it is gone, power
-    /// cuts included, and this is closed. The empty folder stays.
+    /// Decides that the log is gone; durable on return. `finishErasure()` deletes it, or else the next
+    /// opening does. Nothing must be written any more.
     ///
-    /// - Throws: `LogError`: `closed`, `suspended`; others with the log as it was, open, or, if
-    ///   `isClosed` then, with a part of it deleted: the next opening deletes the rest.
-    package func erase() throws(LogError) {
+    /// - Parameter withSecrets: whether the log's secrets have to go first: then only who can delete
+    ///   them opens the folder again.
+    /// - Throws: `LogError`: `closed`, `suspended`; others with the log as it was, unless it is
+    ///   `indeterminate`.
+    package func beginErasure(withSecrets: Bool = false) throws(LogError) {
         try state.withLock { (state) throws(LogError) in
-            guard var lock = state.lock else { return try checkUsable(state) }
-            let erasure = LogErasure(
-                directory: directory, fileSystem: environment.fileSystem)
+            guard state.lock != nil else { return try checkUsable(state) }
             do throws(LogError) {
-                try erasure.begin()
+                try LogErasure(directory: directory, fileSystem: environment.fileSystem)
+                    .begin(withSecrets: withSecrets)
             } catch {
                 if error.code == .indeterminate { state.failure = error }
                 throw error
             }
+        }
+    }
+
+    /// Deletes the log after `beginErasure()`: everything in its folder, whoever put it there. On
+    /// return it is gone, power cuts included, and this is closed, also if it fails: the next opening
+    /// deletes the rest. The empty folder stays.
+    package func finishErasure() throws(LogError) {
+        try state.withLock { (state) throws(LogError) in
+            guard var lock = state.lock else { return try checkUsable(state) }
             drop(&state)
             state.failure = nil
-            try erasure.finish(&lock, environment)
-            // Last, and with the lock held: whoever waits for it finds that it has no name any more.
-            try storage { () throws(FileError) in
-                try environment.fileSystem.remove(directory + "/" + LogDirectory.lock)
-                try environment.fileSystem.syncDirectory(directory)
-            }
+            try LogErasure(directory: directory, fileSystem: environment.fileSystem)
+                .finishWithLock(&lock, environment)
         }
+    }
+
+    /// Deletes the log, which has no secrets: `beginErasure()` and `finishErasure()`.
+    package func erase() throws(LogError) {
+        try beginErasure()
+        try finishErasure()
     }
 
     private func drop(_ state: inout State) {

@@ -19,13 +19,15 @@ package enum LogDirectory {
     package static let files = "files"
     /// The log is being erased.
     package static let erasing = "erasing"
+    /// The log is being erased, and its secrets have to go first.
+    package static let erasingWithSecrets = "erasing-with-secrets"
 
     /// How the names of files end that repair writes before it puts them in their place.
     package static let repairSuffix = ".repair"
 
     private static let known: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
-        files, erasing,
+        files, erasing, erasingWithSecrets,
     ]
 
     /// The names of a log's segments, in order.
@@ -46,7 +48,7 @@ package enum LogDirectory {
             default: throw LogError(error)
             }
         }
-        guard !names.contains(erasing) else {
+        guard !names.contains(erasing), !names.contains(erasingWithSecrets) else {
             throw LogError(
                 .noSuchLog, path: path,
                 "the log was to be erased, and not all of it is gone. Opening a store there ends it"

@@ -99,6 +99,6 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Runs a file operation, with its failure as a `LogError`.
-func storage<T>(_ body: () throws(FileError) -> T) throws(LogError) -> T {
+package func storage<T>(_ body: () throws(FileError) -> T) throws(LogError) -> T {
     do { return try body() } catch { throw LogError(error) }
 }

@@ -35,9 +35,17 @@ struct LogOpening: ~Copyable {
     ) throws(LogError) -> LogOpening {
         let fileSystem = environment.fileSystem
         let erasure = LogErasure(directory: directory, fileSystem: fileSystem)
-        if try !erasure.isUnfinished { try prepareFolder(directory, create: create, fileSystem) }
+        if try erasure.unfinished == nil {
+            try prepareFolder(directory, create: create, fileSystem)
+        }
         var lock = try WriterLock(directory, environment)
-        if try erasure.isUnfinished {
+        if let unfinished = try erasure.unfinished {
+            guard unfinished == .log else {
+                throw LogError(
+                    .noSuchLog, path: directory,
+                    "the log was to be erased with its secrets, and not all of it is gone. Opening "
+                        + "a store there with its secret store ends it")
+            }
             try erasure.finish(&lock, environment)
             try prepareFolder(directory, create: create, fileSystem)
         }

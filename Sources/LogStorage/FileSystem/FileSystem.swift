@@ -27,6 +27,21 @@ public protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+    /// Creates a folder and those that it lies in, as far as they are missing. Durable on return,
+    /// also what was created before and may not have been synced.
+    ///
+    /// - Throws: as `createDirectoryIfMissing`.
+    package func createDirectories(_ path: String) throws(FileError) {
+        let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        do throws(FileError) {
+            try createDirectoryIfMissing(path)
+        } catch let error where error.code == .notFound && !parent.isEmpty {
+            try createDirectories(parent)
+            try createDirectoryIfMissing(path)
+        } catch { throw error }
+        if !parent.isEmpty { try syncDirectory(parent) }
+    }
+
     /// Creates a folder, or checks that there is one.
     ///
     /// - Throws: `symbolicLink` or `wrongKind` where something else stands there.

@@ -24,10 +24,23 @@ public struct ClientCertificate: Hashable, Sendable {
     public func save(
         to store: any SecretStore, name: String = defaultName
     ) async throws(SecretStoreError) {
+        try await store.write(stored, for: name)
+    }
+
+    /// As a secret store keeps it.
+    var stored: [UInt8] {
         var object = JSONObjectWriter()
         object.add("data", Data(pkcs12).base64EncodedString())
         object.add("password", password)
-        try await store.write(object.finished(), for: name)
+        return object.finished()
+    }
+
+    /// Of what a secret store keeps; nil if that is no certificate.
+    init?(stored: [UInt8]) {
+        guard let fields = try? JSONFields(stored), let text = try? fields.string("data"),
+            let data = Data(base64Encoded: text), let password = try? fields.string("password")
+        else { return nil }
+        self.init(pkcs12: Array(data), password: password)
     }
 
     /// The certificate of a store.
@@ -38,13 +51,11 @@ public struct ClientCertificate: Hashable, Sendable {
         from store: any SecretStore, name: String = defaultName
     ) async throws(SecretStoreError) -> ClientCertificate? {
         guard let bytes = try await store.read(name) else { return nil }
-        guard let fields = try? JSONFields(bytes), let text = try? fields.string("data"),
-            let data = Data(base64Encoded: text), let password = try? fields.string("password")
-        else {
+        guard let certificate = ClientCertificate(stored: bytes) else {
             throw SecretStoreError(
                 .damaged, place: name, "what is stored is no certificate. Save it again")
         }
-        return ClientCertificate(pkcs12: Array(data), password: password)
+        return certificate
     }
 
     /// Forgets the certificate of a store. Durable on return.

@@ -16,6 +16,9 @@ public actor RefreshingCredentials: Credentials {
     /// throws may be shown to people and must not hold a token.
     public typealias Refresh = @Sendable (AccessToken?) async throws -> AccessToken?
 
+    /// The name under which a token is kept unless the app says otherwise.
+    public static let defaultName = "daybook.token"
+
     /// Why the token could not be kept the last time; nil if it could. The token counts all the
     /// same, until the process ends.
     public private(set) var storeFailure: SecretStoreError?
@@ -44,7 +47,7 @@ public actor RefreshingCredentials: Credentials {
     ///   - name: the token's name in the store. One for each account.
     ///   - refresh: asks for a new token.
     public init(
-        store: (any SecretStore)? = nil, name: String = "daybook.token",
+        store: (any SecretStore)? = nil, name: String = RefreshingCredentials.defaultName,
         refresh: @escaping Refresh
     ) {
         self.store = store

@@ -1,0 +1,93 @@
+// The names of secrets with the types of their values: what would be settings if a log could hold
+// them. Used by SettingsCommands in Daybook. Spec/secrets.md, SEC-21; Spec/settings.md, SET-4.
+
+import EventSourcing
+
+/// The key of a value that is kept in a `SecretStore` and never in a log.
+public struct SecretKey<Value: Sendable>: Sendable {
+    /// The secret's name in the store: 1 to 256 bytes of UTF-8.
+    public let name: String
+    let encode: @Sendable (Value) -> [UInt8]
+    let decode: @Sendable ([UInt8]) -> Value?
+
+    /// Names a secret.
+    ///
+    /// - Parameters:
+    ///   - name: its name in the store.
+    ///   - encode: the value as bytes.
+    ///   - decode: the value of bytes; nil for bytes that are none.
+    public init(
+        _ name: String, encode: @escaping @Sendable (Value) -> [UInt8],
+        decode: @escaping @Sendable ([UInt8]) -> Value?
+    ) {
+        self.name = name
+        self.encode = encode
+        self.decode = decode
+    }
+}
+
+extension SecretKey where Value == AccessToken {
+    /// The token that `RefreshingCredentials` keeps.
+    public static var accessToken: Self {
+        SecretKey(
+            RefreshingCredentials.defaultName, encode: StoredToken.bytes, decode: StoredToken.read)
+    }
+}
+
+extension SecretKey where Value == ClientCertificate {
+    /// The client certificate with its password.
+    public static var clientCertificate: Self {
+        SecretKey(
+            ClientCertificate.defaultName, encode: \.stored, decode: ClientCertificate.init(stored:)
+        )
+    }
+}
+
+extension SecretKey where Value == [String: String] {
+    /// Headers that a proxy demands: for `HTTPTransport(endpoint:headers:)`.
+    public static var customHeaders: Self {
+        SecretKey("daybook.custom-headers") { headers in
+            var object = JSONObjectWriter()
+            for (name, value) in headers.sorted(by: { $0.key < $1.key }) { object.add(name, value) }
+            return object.finished()
+        } decode: { bytes in
+            guard case .object(let members) = try? JSONValue(bytes.span.bytes) else { return nil }
+            var headers: [String: String] = [:]
+            for (name, value) in members {
+                guard case .string(let text) = value else { return nil }
+                headers[name] = text
+            }
+            return headers
+        }
+    }
+}
+
+extension SecretKey where Value == String {
+    /// A secret text of the app's own. Kept under a name that is none of Daybook's.
+    public static func text(_ name: String) -> Self {
+        SecretKey(
+            "app.\(name)", encode: { Array($0.utf8) },
+            decode: { String(validating: $0, as: UTF8.self) })
+    }
+}
+
+extension SecretStore {
+    /// The value of a key; nil if there is none.
+    ///
+    /// - Throws: `SecretStoreError`; `damaged` where what is stored is no such value.
+    public func value<Value>(of key: SecretKey<Value>) async throws(SecretStoreError) -> Value? {
+        guard let bytes = try await read(key.name) else { return nil }
+        guard let value = key.decode(bytes) else {
+            throw SecretStoreError(
+                .damaged, place: key.name, "what is stored is no such value. Store it again")
+        }
+        return value
+    }
+
+    /// Keeps a value, in place of what was there. Durable on return.
+    public func write<Value>(
+        _ value: Value, for key: SecretKey<Value>
+    ) async throws(SecretStoreError) {
+        try await write(key.encode(value), for: key.name)
+    }
+}
