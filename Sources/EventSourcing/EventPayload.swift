@@ -41,22 +41,6 @@ extension EventPayload where Self: Codable {
 }
 
 extension EventDraft {
-    /// A draft of a typed event that counts more than another one, also where that one was recorded
-    /// while the clock was ahead.
-    ///
-    /// - Parameters:
-    ///   - stamp: of the event that it replaces; nil if there is none.
-    ///   - now: the time.
-    /// - Throws: what the payload's encoder throws.
-    package init(_ payload: some EventPayload, after stamp: Stamp?, now: Timestamp) throws {
-        try self.init(
-            payload,
-            time: stamp.flatMap { stamp in
-                stamp.time > now
-                    ? Timestamp(milliseconds: stamp.time.milliseconds + 1) : nil
-            })
-    }
-
     /// A draft of a typed event.
     ///
     /// - Throws: what the payload's encoder throws.

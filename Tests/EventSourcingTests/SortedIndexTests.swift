@@ -28,6 +28,32 @@ import Testing
         }
     }
 
+    @Test func `a part of it is that part of a sorted array, however it was made`() throws {
+        try Property.check("part = part of the array", runs: 60) { choices in
+            let most = choices.int(in: 1...2_000)
+            var model = Set((0..<choices.int(in: 0...1_500)).map { _ in choices.int(in: 0...most) })
+            var index = SortedIndex(sorted: model.sorted())
+            for _ in 0..<choices.int(in: 0...600) {
+                let element = choices.int(in: 0...most)
+                if model.remove(element) != nil {
+                    index.remove(element)
+                } else {
+                    model.insert(element)
+                    index.insert(element)
+                }
+            }
+            let sorted = model.sorted()
+            try #require(index.count == sorted.count && index.last == sorted.last)
+            for _ in 0..<20 {
+                let lower = choices.int(in: -1...most + 1)
+                let upper = choices.int(in: lower...most + 2)
+                try #require(
+                    Array(index.elements(from: lower, upTo: upper))
+                        == sorted.filter { lower <= $0 && $0 < upper })
+            }
+        }
+    }
+
     @Test func `a copy stays as it was`() {
         var index = SortedIndex<Int>()
         for element in 0..<1_000 { index.insert(element * 7 % 1_000) }

@@ -4,7 +4,8 @@ import LogFormat
 
 /// The members of a JSON object.
 package struct JSONFields {
-    private let text: [UInt8]
+    /// The object's text.
+    package let text: [UInt8]
     /// What errors call the object.
     package let place: String
     private var members: [(name: Range<Int>, value: Range<Int>)] = []
@@ -38,16 +39,27 @@ package struct JSONFields {
     package var names: [String] { members.map { JSONText.string(text.span.bytes, $0.name) } }
 
     private func range(_ name: StaticString) -> Range<Int>? {
-        for member in members where member.name.count == name.utf8CodeUnitCount {
-            var isSame = true
-            for index in 0..<member.name.count
-            where text[member.name.lowerBound + index] != name.utf8Start[index] {
-                isSame = false
-                break
-            }
-            if isSame { return member.value }
+        members.first { isNamed($0.name, name) }?.value
+    }
+
+    private func isNamed(_ range: Range<Int>, _ name: StaticString) -> Bool {
+        guard range.count == name.utf8CodeUnitCount else { return false }
+        for index in 0..<range.count
+        where text[range.lowerBound + index] != name.utf8Start[index] { return false }
+        return true
+    }
+
+    /// The members with other names than these, as one object, each as it was written.
+    package func others(than names: [StaticString]) -> [UInt8]? {
+        var object: [UInt8] = []
+        for member in members where !names.contains(where: { isNamed(member.name, $0) }) {
+            object.append(UInt8(ascii: object.isEmpty ? "{" : ","))
+            object.append(UInt8(ascii: "\""))
+            object.append(contentsOf: text[member.name])
+            object.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
+            object.append(contentsOf: text[member.value])
         }
-        return nil
+        return object.isEmpty ? nil : object + [UInt8(ascii: "}")]
     }
 
     /// The text of the value of a member whose name is not known beforehand.
@@ -162,6 +174,23 @@ package struct JSONFields {
             strings.append(value)
         }
         return strings
+    }
+
+    /// A member that must be an identifier if it is there.
+    package func optionalIdentifier(_ name: StaticString) throws(EventError) -> String? {
+        range(name) == nil ? nil : try identifier(name)
+    }
+
+    /// A member that must be one of the values of a type.
+    package func oneOf<Value: RawRepresentable<String> & CaseIterable>(
+        _ type: Value.Type, _ name: StaticString
+    ) throws(EventError) -> Value {
+        let text = try string(name)
+        guard let value = Value(rawValue: text) else {
+            let all = Value.allCases.map(\.rawValue).joined(separator: ", ")
+            throw EventError(.invalidData, "\(place).\(name) is none of \(all): \(text)")
+        }
+        return value
     }
 
     /// A member that must be a string if it is there.

@@ -45,6 +45,13 @@ package struct JSONObjectWriter {
     /// The object's text.
     package func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
 
+    /// An object with one member, a string.
+    package static func object(_ name: String, _ value: String) -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add(name, value)
+        return writer.finished()
+    }
+
     /// A JSON array of values that are JSON text already.
     package static func array(_ elements: [[UInt8]]) -> [UInt8] {
         [UInt8(ascii: "[")] + Array(elements.joined(separator: [UInt8(ascii: ",")]))

@@ -1,19 +1,29 @@
 // Elements in order, as a value that is cheap to copy: what a view keeps beside its entries to answer
 // "the oldest first" without sorting. Never stored; it follows from the entries.
 
-/// A sorted set in chunks.
+/// A sorted set in chunks. Inlined into other modules, which give it elements of their own types.
 package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     /// Ascending, none empty; within and between chunks.
-    private var chunks: [[Element]] = []
+    @usableFromInline var chunks: [[Element]] = []
     /// How many elements there are.
-    package private(set) var count = 0
+    @usableFromInline package internal(set) var count = 0
 
-    private static var chunkMax: Int { 256 }
+    @inlinable static var chunkMax: Int { 256 }
 
-    package init() {}
+    @inlinable package init() {}
+
+    /// Elements that are in ascending order, none twice. O(n).
+    @inlinable package init(sorted: [Element]) {
+        count = sorted.count
+        // Half full: the next ones find room.
+        let size = Self.chunkMax / 2
+        chunks = stride(from: 0, to: sorted.count, by: size).map {
+            Array(sorted[$0..<min($0 + size, sorted.count)])
+        }
+    }
 
     /// Adds an element that is not there. O(log n) comparisons; moves at most 256 elements and n / 128 chunks.
-    package mutating func insert(_ element: Element) {
+    @inlinable package mutating func insert(_ element: Element) {
         count += 1
         guard !chunks.isEmpty else {
             chunks = [[element]]
@@ -30,7 +40,7 @@ package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     }
 
     /// Takes out an element that is there. O(log n) comparisons; moves at most 256 elements and n / 128 chunks.
-    package mutating func remove(_ element: Element) {
+    @inlinable package mutating func remove(_ element: Element) {
         let chunk = self.chunk(for: element)
         guard chunk < chunks.count else { return }
         let index = Self.index(of: element, in: chunks[chunk])
@@ -40,16 +50,52 @@ package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         count -= 1
     }
 
+    /// The least element. O(1).
+    @inlinable package var first: Element? { chunks.first?.first }
+
+    /// The greatest element. O(1).
+    @inlinable package var last: Element? { chunks.last?.last }
+
+    /// The least element that is greater than another. O(log n).
+    @inlinable package func first(after element: Element) -> Element? {
+        var chunk = self.chunk(for: element)
+        guard chunk < chunks.count else { return nil }
+        var index = Self.index(of: element, in: chunks[chunk])
+        if chunks[chunk][index] == element { index += 1 }
+        if index == chunks[chunk].count { (chunk, index) = (chunk + 1, 0) }
+        return chunk < chunks.count ? chunks[chunk][index] : nil
+    }
+
+    /// An element from somewhere in the middle. O(1).
+    @inlinable package var middle: Element? {
+        chunks.isEmpty ? nil : chunks[chunks.count / 2].first
+    }
+
     /// The elements, ascending. O(1) each.
-    package var ascending: some Sequence<Element> { chunks.lazy.joined() }
+    @inlinable package var ascending: some Sequence<Element> { chunks.lazy.joined() }
 
     /// The elements, descending. O(1) each.
-    package var descending: some Sequence<Element> {
+    @inlinable package var descending: some Sequence<Element> {
         chunks.lazy.reversed().flatMap { $0.lazy.reversed() }
     }
 
+    /// The elements that are not less than the one and less than the other, ascending. O(log n), and
+    /// O(1) each.
+    @inlinable package func elements(
+        from lower: Element, upTo upper: Element
+    ) -> some Sequence<Element> {
+        let (first, end) = (chunk(for: lower), chunk(for: upper))
+        return chunks[min(first, end)..<min(end + 1, chunks.count)].enumerated().lazy.flatMap {
+            index, chunk -> ArraySlice<Element> in
+            let isLast = first + index == end
+            let start = index == 0 ? Self.index(of: lower, in: chunk) : 0
+            let stop = isLast ? Self.index(of: upper, in: chunk) : chunk.count
+            return chunk[min(start, stop)..<stop]
+        }
+    }
+
     /// The first chunk whose last element is not less.
-    private func chunk(for element: Element) -> Int {
+    @inlinable func chunk(for element: Element) -> Int {
         var low = 0
         var high = chunks.count
         while low < high {
@@ -64,7 +110,7 @@ package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     }
 
     /// Where an element stands in a chunk, or would stand.
-    private static func index(of element: Element, in chunk: [Element]) -> Int {
+    @inlinable static func index(of element: Element, in chunk: [Element]) -> Int {
         var low = 0
         var high = chunk.count
         while low < high {

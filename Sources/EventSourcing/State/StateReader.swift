@@ -102,6 +102,26 @@ package struct StateReader {
         return String(copying: text)
     }
 
+    /// Reads a string that nobody wants to know yet.
+    package mutating func checkString() throws(EventError) {
+        let range = try advance(try count())
+        guard (try? UTF8Span(validating: bytes.span.extracting(range))) != nil else {
+            throw fault("a string is not UTF-8")
+        }
+    }
+
+    /// Steps over bytes that were checked before.
+    package mutating func skip(_ count: Int) throws(EventError) { _ = try advance(count) }
+
+    /// What `body` steps over.
+    package mutating func bytes(
+        _ body: (inout StateReader) throws(EventError) -> Void
+    ) throws(EventError) -> ArraySlice<UInt8> {
+        let start = offset
+        try body(&self)
+        return bytes[start..<offset]
+    }
+
     /// Reads a time that a line can express.
     package mutating func time() throws(EventError) -> Timestamp {
         let value = try integer()

@@ -78,6 +78,15 @@ package struct StateWriter {
         add(key.string)
     }
 
+    /// Writes an entry that was written before, its key included.
+    package mutating func add(entry: [UInt8], to entries: inout Entries) {
+        entries.starts.append(bytes.count)
+        bytes.append(contentsOf: entry)
+    }
+
+    /// Writes what was written before.
+    package mutating func add(written: some Collection<UInt8>) { bytes.append(contentsOf: written) }
+
     /// Sorts the entries by the bytes of their keys. O(n log n).
     package mutating func end(_ entries: Entries) {
         guard let first = entries.starts.first, entries.starts.count > 1 else { return }

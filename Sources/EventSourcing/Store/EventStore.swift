@@ -314,7 +314,7 @@ public actor EventStore {
         if drawingOnReserve, !pending.isEmpty { pending.drawsOnReserve = true }
         // Appends that wait for the next sync are decided but not yet in the views.
         try flush()
-        var transaction = Transaction(views, by: incarnation)
+        var transaction = Transaction(views, by: incarnation, at: timestamp)
         let result = try body(&transaction)
         if !transaction.drafts.isEmpty {
             _ = try await commit(
@@ -328,11 +328,14 @@ public actor EventStore {
         private let views: ViewSet
         /// The name under which its events will be recorded.
         package let incarnation: UUID
+        /// The corrected time.
+        package let now: Timestamp
         fileprivate var drafts: [EventDraft] = []
 
-        fileprivate init(_ views: ViewSet, by incarnation: UUID) {
+        fileprivate init(_ views: ViewSet, by incarnation: UUID, at now: Timestamp) {
             self.views = views
             self.incarnation = incarnation
+            self.now = now
         }
 
         /// The state of a view before this transaction.
@@ -375,7 +378,6 @@ public actor EventStore {
         lookForGarbageIfSealed()
     }
 
-    /// Folds the views anew if something was taken back. What waits is on the disk by now.
     /// As `flush()`, and nothing that was decided is in doubt: no write or sync has failed before.
     ///
     /// - Throws: `LogError`; `indeterminate` where it is not known what is on the disk.
@@ -384,6 +386,7 @@ public actor EventStore {
         try log.requireUsable()
     }
 
+    /// Folds the views anew if something was taken back. What waits is on the disk by now.
     private func foldAnewIfStale() {
         guard views.isStale, pending.isEmpty else { return }
         // If the log cannot be read just now, the next commit tries again, and so does the next
@@ -550,10 +553,17 @@ public actor EventStore {
 
     /// Deletes the log, for good, and closes the store.
     ///
-    /// - Parameter refuse: looks at the views, with nothing in between; if it throws, the store
-    ///   goes on as before.
-    /// - Throws: what `refuse` throws; `LogError` as `Log.erase()`.
-    package func erase(unless refuse: @Sendable (Transaction) throws -> Void) async throws {
+    /// - Parameters:
+    ///   - refuse: looks at the views, with nothing in between; if it throws, the store goes on as
+    ///     before.
+    ///   - forget: deletes the log's secrets, if it has some. Called when it is decided that the log
+    ///     is gone, and before it goes; if it throws, or the process ends, whoever opens the folder
+    ///     must do it.
+    /// - Throws: what `refuse` and `forget` throw; `LogError` as `Log.beginErasure()`.
+    package func erase(
+        unless refuse: @Sendable (Transaction) throws -> Void,
+        forgetting forget: (@Sendable () async throws -> Void)? = nil
+    ) async throws {
         repeat {
             await stopCompaction()
             while let running = checkpointing.running { try? await running.value }
@@ -561,12 +571,14 @@ public actor EventStore {
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have begun a checkpoint, which must not write into what is deleted.
         } while checkpointing.running != nil || compaction.running != nil
-        try refuse(Transaction(views, by: incarnation))
-        do { try log.erase() } catch {
-            if log.isClosed { end() }
+        try refuse(Transaction(views, by: incarnation, at: timestamp))
+        try log.beginErasure(withSecrets: forget != nil)
+        end()
+        do { try await forget?() } catch {
+            try? log.close()
             throw error
         }
-        end()
+        try log.finishErasure()
     }
 
     /// Whether the caller is now the one who ships this store's events; until `endShipping()` nobody
@@ -591,8 +603,11 @@ public actor EventStore {
     /// The device's time, in milliseconds since 1970.
     package nonisolated var deviceNow: Int64 { environment.now() }
 
-    /// The corrected time.
+    /// The corrected time, in milliseconds since 1970.
     package var now: Int64 { environment.now() + clockOffset }
+
+    /// The corrected time.
+    package var timestamp: Timestamp { Timestamp(milliseconds: now) }
 
     // MARK: The way of an append
 
