@@ -26,6 +26,17 @@ public enum OfflineModel {
         .of(DownloadQueued.self), .of(DownloadStarted.self), .of(DownloadPaused.self),
         .of(DownloadCompleted.self), .of(DownloadFailed.self), .of(DownloadCancelled.self),
         .of(DownloadRemoved.self),
+        .of(SettingPut.self), .of(SettingDeleted.self),
+        .of(AssetStored.self), .of(AssetRemoved.self), .of(AlbumStored.self),
+        .of(AlbumRemoved.self), .of(AlbumLinked.self), .of(AlbumUnlinked.self),
+        .of(BackupAlbumStored.self), .of(BackupAlbumRemoved.self), .of(DuplicateStored.self),
+        .of(DuplicateRemoved.self), .of(ETagStored.self), .of(ETagRemoved.self),
+        .of(DeviceAssetStored.self), .of(DeviceAssetRemoved.self),
+        .of(ImageCached.self), .of(ImageRemoved.self), .of(ImageAccessed.self),
+        .of(ImagesCleared.self),
+        .of(UserStored.self), .of(CombinationSelected.self), .of(CoursesListed.self),
+        .of(LessonStored.self), .of(LessonRemoved.self), .of(ReviewStored.self),
+        .of(ReviewRemoved.self), .of(VocabularyCached.self),
         EventRule(type: "daybook.sync.settled", action: nil) { _ in },
         EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
         EventRule(type: "daybook.sync.discarded", action: nil) { _ in },
@@ -35,7 +46,8 @@ public enum OfflineModel {
     /// The views that follow from them.
     public static let views: [any ListableView.Type] = [
         CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self, PagesView.self,
-        ContentView.self, DownloadsView.self,
+        ContentView.self, DownloadsView.self, SettingsView.self, LearningView.self,
+        AssetsView.self, AlbumsView.self, DeviceMediaView.self, ImagesView.self,
     ]
 }
 

@@ -68,6 +68,17 @@ private enum Corpus {
         add(ContentView.name, content.rows(), ignored: content.ignored)
         let downloads = store.view(DownloadsView.self)
         add(DownloadsView.name, downloads.rows(), ignored: downloads.ignored)
+        let settings = store.view(SettingsView.self)
+        add(SettingsView.name, settings.rows(), ignored: settings.ignored)
+        let images = store.view(ImagesView.self)
+        add(ImagesView.name, images.rows(), ignored: images.ignored)
+        let learning = store.view(LearningView.self)
+        add(LearningView.name, learning.rows(), ignored: learning.ignored)
+        let (assets, albums) = (store.view(AssetsView.self), store.view(AlbumsView.self))
+        let device = store.view(DeviceMediaView.self)
+        add(AssetsView.name, assets.rows(), ignored: assets.ignored)
+        add(AlbumsView.name, albums.rows(), ignored: albums.ignored)
+        add(DeviceMediaView.name, device.rows(), ignored: device.ignored)
         rows += outbox.entries().map { "outbox \($0.position) \($0.action) \($0.lane)" }
         rows.append("outbox ignored \(outbox.ignored)")
         return rows

@@ -133,6 +133,23 @@ private struct Bench<View: CompactableView> {
             ])
     }
 
+    @Test(.verifies("SET-1", "VIEW-18"))
+    func `a setting needs the event that holds its key, a deletion too`() throws {
+        var bench = Bench<SettingsView>()
+        try bench.add(SettingPut(key: "k", value: "a"), at: 2)
+        try bench.add(SettingPut(key: "k", value: "b"), at: 1)
+        try bench.add(SettingPut(key: "l", value: 7), at: 1)
+        #expect(bench.says == [.needed(.current), bench.superseded(by: 0), .needed(.current)])
+        try bench.add(SettingDeleted(key: "k"), at: 3)
+        #expect(
+            bench.says == [
+                bench.superseded(by: 3), bench.superseded(by: 3), .needed(.current),
+                .needed(.current),
+            ])
+        #expect(bench.view[SettingKey<String>("k")] == nil)
+        #expect(bench.view[SettingKey<Int>("l")] == 7)
+    }
+
     @Test(.verifies("CMP-4"))
     func `what a view cannot read it keeps, and of other types it says nothing`() throws {
         func check<View: CompactableView>(_ view: View.Type, _ types: Set<String>) {

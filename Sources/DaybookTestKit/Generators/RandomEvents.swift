@@ -84,16 +84,20 @@ extension Choices {
 
     /// An event of any kind: most are shipped, some are not, some break the rules of their type.
     package mutating func draft(time: ClosedRange<Int> = 0...9) throws -> EventDraft {
-        let kind = int(in: 0...19)
+        let kind = int(in: 0...29)
         var draft: EventDraft
         switch kind {
+        case 12: draft = try EventDraft(settingPayload())
         case 13: draft = try EventDraft(downloadPayload())
         case 14...16: draft = try EventDraft(keptPayload())
         case 17:
             draft = EventDraft(
                 type: "com.example.\(entityID())", subject: "s", data: .json(Array("{}".utf8)))
         case 18: draft = try EventDraft(contentPayload())
-        case 19: draft = brokenDraft()
+        case 19: draft = try EventDraft(learningPayload())
+        case 20: draft = try EventDraft(imagePayload())
+        case 21: draft = try EventDraft(mediaPayload())
+        case 22: draft = brokenDraft()
         default: draft = try EventDraft(shippedPayload())
         }
         draft.id = UUID(integer: UInt128(bits()) << 64 | UInt128(bits()))
@@ -108,7 +112,7 @@ extension Choices {
             ("note.updated", #"{"noteId":"a","content":null,"updatedBy":"u"}"#),
             ("note.deleted", #"{"noteId":"a"}"#),
             ("preferences.updated", #"{"userId":"u","changes":{"autoSync":"yes"}}"#),
-            ("course.activated", "[]"),
+            ("course.activated", "[]"), ("setting.put", #"{"key":"a","value":null}"#),
             ("lesson.completed", #"{"userId":"u","courseId":"c","lessonId":"l","score":2}"#),
             (
                 "review.completed",
@@ -118,7 +122,12 @@ extension Choices {
                 "download.started",
                 #"{"jobId":"00000000-0000-4000-8000-00000000000a","currentStep":"","#
                     + #""totalBytes":1,"downloadedBytes":2}"#
-            ),
+            ), ("image.cached", #"{"kind":"thumbnail","id":"a","file":"","size":1}"#),
+            ("image.removed", #"{"kind":"cover","id":"a","reason":"user"}"#),
+            ("images.cleared", #"{"kinds":[]}"#),
+            ("user.stored", #"{"userId":"u","info":null}"#),
+            ("lesson.stored", #"{"courseId":"c","lessonId":"l","content":[],"isExplicit":true}"#),
+            ("review.removed", #"{"userId":"u"}"#),
         ])
         return EventDraft(type: "daybook.\(type)", subject: "a", data: .json(Array(data.utf8)))
     }

@@ -81,11 +81,10 @@ extension CityCommands {
                         height: image.height))
             }
             let images = cached
-            let now = Timestamp(milliseconds: await store.now)
             try await files.requireHeld(images.map(\.file))
             try await store.write { transaction in
                 try Self.cache(
-                    json: json, images: images, isExplicit: isExplicit, for: userId, at: now,
+                    json: json, images: images, isExplicit: isExplicit, for: userId,
                     in: &transaction)
             }
         } catch {
@@ -107,7 +106,7 @@ extension CityCommands {
     /// files later.
     package static func cache(
         json: [UInt8], images: [CachedImage], isExplicit: Bool, for userId: String,
-        at now: Timestamp, in transaction: inout EventStore.Transaction
+        in transaction: inout EventStore.Transaction
     ) throws {
         let city = try CityData(json: json)
         let cities = transaction.view(CitiesView.self)
@@ -122,21 +121,19 @@ extension CityCommands {
             new: (city.id, cached.storageSize, cached.isExplicitDownload))
         if let error = evictions.error { throw error }
         for cityId in evictions.cityIds {
-            try remove(cityId, .limit, at: now, in: &transaction)
+            try remove(cityId, .limit, in: &transaction)
         }
-        transaction.append(
-            try EventDraft(cached, after: cities.copyStamp(city.id), now: now))
+        try transaction.append(cached, after: cities.copyStamp(city.id))
     }
 
     /// Removes a copy, also one that was made, or a city that was saved, while the clock was ahead.
     static func remove(
-        _ cityId: String, _ reason: CityRemoved.Reason, at now: Timestamp,
+        _ cityId: String, _ reason: CityRemoved.Reason,
         in transaction: inout EventStore.Transaction
     ) throws {
         let cities = transaction.view(CitiesView.self)
         let last = [cities.copyStamp(cityId), cities.lastSave(of: cityId)].compactMap(\.self).max()
-        transaction.append(
-            try EventDraft(CityRemoved(cityId: cityId, reason: reason), after: last, now: now))
+        try transaction.append(CityRemoved(cityId: cityId, reason: reason), after: last)
     }
 
     /// Looks at a cached city, which counts as an access.
@@ -146,28 +143,17 @@ extension CityCommands {
     /// - Complexity: one frame of the log to read. An access is recorded, relaxed, if the last one
     ///   is more than five minutes ago.
     public func read(_ cityId: String) async throws -> (city: OfflineCity, data: CityData)? {
-        // The copy that the view names may have been replaced and compacted away meanwhile.
-        var missing: UUID?
-        while let city = store.view(CitiesView.self).offline(cityId) {
-            guard let event = try await store.event(id: city.event),
-                let json = store.catalogue.newestForm(of: event).content.json
-            else {
-                guard missing != city.event else {
-                    throw LogError(
-                        .corrupt, path: store.directory,
-                        "the event \(city.event) that holds the city \(cityId) is missing")
-                }
-                missing = city.event
-                continue
-            }
-            let data = try CityData(json: try CityCached(json: json).cityData)
-            let now = await store.now
-            if now - city.lastAccessedAt.milliseconds >= Self.accessIntervalMilliseconds {
-                try await store.append(CityAccessed(cityId: cityId), durability: .relaxed)
-            }
-            return (store.view(CitiesView.self).offline(cityId) ?? city, data)
+        guard
+            let (city, cached) = try await store.named(
+                CityCached.self, by: { store.view(CitiesView.self).offline(cityId) },
+                event: \.event)
+        else { return nil }
+        let data = try CityData(json: cached.cityData)
+        let now = await store.now
+        if now - city.lastAccessedAt.milliseconds >= Self.accessIntervalMilliseconds {
+            try await store.append(CityAccessed(cityId: cityId), durability: .relaxed)
         }
-        return nil
+        return (store.view(CitiesView.self).offline(cityId) ?? city, data)
     }
 
     /// Removes the cached copy of a city, with its images and its downloads. What the user did with
@@ -178,7 +164,6 @@ extension CityCommands {
     ///   could not be deleted: a later clean-up deletes them.
     public func remove(_ cityId: String) async throws {
         try CitySaved.require(cityId, "city id")
-        let now = Timestamp(milliseconds: await store.now)
         try await store.write(drawingOnReserve: true) { transaction in
             let jobs = transaction.view(DownloadsView.self).jobs(of: cityId)
             let isCached = transaction.view(CitiesView.self).offline(cityId) != nil
@@ -187,7 +172,7 @@ extension CityCommands {
                     .refused, "the city \(cityId) is neither cached nor being downloaded")
             }
             // Also if it was not cached yet: it is not wanted any more.
-            try Self.remove(cityId, .user, at: now, in: &transaction)
+            try Self.remove(cityId, .user, in: &transaction)
             for job in jobs { try transaction.append(DownloadRemoved(jobId: job.id)) }
         }
         try await files.collect()
@@ -201,21 +186,20 @@ extension CityCommands {
     /// - Complexity: O(what goes + files).
     @discardableResult
     public func cleanUp(for userId: String) async throws -> CityCleanUp {
-        let now = Timestamp(milliseconds: await store.now)
         var report = try await store.write(drawingOnReserve: true) { transaction in
             var report = CityCleanUp()
             let storage = CityStorage(
                 cities: transaction.view(CitiesView.self),
                 preferences: transaction.view(PreferencesView.self)[userId])
-            report.outdated = storage.outdated(at: now)
+            report.outdated = storage.outdated(at: transaction.now)
             let evictions = storage.evictions(gone: report.outdated)
             report.evicted = evictions.cityIds
             report.limit = evictions.error
             for cityId in report.outdated {
-                try Self.remove(cityId, .age, at: now, in: &transaction)
+                try Self.remove(cityId, .age, in: &transaction)
             }
             for cityId in report.evicted {
-                try Self.remove(cityId, .limit, at: now, in: &transaction)
+                try Self.remove(cityId, .limit, in: &transaction)
             }
             return report
         }

@@ -75,11 +75,7 @@ extension CachedImage {
         guard let file = FileID(file) else {
             throw EventError(.invalidData, "the file of an image is no SHA-256: \(file)")
         }
-        let kind = try fields.string("type")
-        guard let kind = Kind(rawValue: kind) else {
-            throw EventError(
-                .invalidData, "the type of an image is none of hero, gallery, attraction: \(kind)")
-        }
+        let kind = try fields.oneOf(Kind.self, "type")
         self.init(
             id: try fields.identifier("id"), url: try fields.identifier("url"), file: file,
             size: try fields.required(try fields.count("size"), "size"), kind: kind,
@@ -127,11 +123,7 @@ public struct CityRemoved: EventPayload, Hashable {
     public init(json: [UInt8]) throws {
         let fields = try JSONFields(json)
         cityId = try fields.identifier("cityId")
-        let text = try fields.string("reason")
-        guard let reason = Reason(rawValue: text) else {
-            throw EventError(.invalidData, "data.reason is none of user, limit, age: \(text)")
-        }
-        self.reason = reason
+        reason = try fields.oneOf(Reason.self, "reason")
     }
 
     public var subject: String? { cityId }
@@ -159,9 +151,5 @@ public struct CityAccessed: EventPayload, Hashable {
 
     public var subject: String? { cityId }
 
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("cityId", cityId)
-        return writer.finished()
-    }
+    public func json() -> [UInt8] { JSONObjectWriter.object("cityId", cityId) }
 }

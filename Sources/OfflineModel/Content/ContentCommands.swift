@@ -34,12 +34,11 @@ public struct ContentCommands: Sendable {
     public func list(_ cities: [ListedCity]) async throws {
         let listed = CitiesListed(cities: cities)
         let json = listed.json()
-        let now = await store.timestamp
         try await store.write { transaction in
             let known = transaction.view(ContentView.self).cityList ?? []
             guard CitiesListed(cities: known).json() != json else { return }
             try transaction.append(
-                listed, after: transaction.view(ContentView.self).listStamp, at: now)
+                listed, after: transaction.view(ContentView.self).listStamp)
         }
     }
 
@@ -50,7 +49,6 @@ public struct ContentCommands: Sendable {
     public func list(_ languages: [ListedLanguage], of city: String) async throws {
         let listed = LanguagesListed(city: city, languages: languages)
         let json = listed.json()
-        let now = await store.timestamp
         try await store.write { transaction in
             // Nothing is learned from what the pages say already.
             let known =
@@ -60,7 +58,7 @@ public struct ContentCommands: Sendable {
                 }
             guard LanguagesListed(city: city, languages: known).json() != json else { return }
             try transaction.append(
-                listed, after: transaction.view(ContentView.self).languagesStamp(of: city), at: now)
+                listed, after: transaction.view(ContentView.self).languagesStamp(of: city))
         }
     }
 
@@ -149,27 +147,26 @@ public struct ContentCommands: Sendable {
     ///   removal on record: `FileStore.collect()` tries again.
     /// - Complexity: O(what is cached of the city + files).
     public func remove(_ city: String) async throws {
-        let now = await store.timestamp
         try await store.write { transaction in
             guard
                 Self.cached(transaction.view(PagesView.self), transaction.view(ContentView.self))
                     .contains(where: { EntityID($0) == EntityID(city) })
             else { throw EventError(.refused, "nothing is cached of the city \(city)") }
-            try Self.remove(city, in: &transaction, at: now)
+            try Self.remove(city, in: &transaction)
         }
         try await files.collect()
     }
 
     /// Removes what there is of a city, also what a clock that was ahead has recorded.
     private static func remove(
-        _ city: String, in transaction: inout EventStore.Transaction, at now: Timestamp
+        _ city: String, in transaction: inout EventStore.Transaction
     ) throws {
         let newest = [
             transaction.view(PagesView.self).newest(of: city),
             transaction.view(ContentView.self).newest(of: city),
         ]
         try transaction.append(
-            ContentRemoved(city: city), after: newest.compactMap(\.self).max(), at: now)
+            ContentRemoved(city: city), after: newest.compactMap(\.self).max())
     }
 
     // MARK: Use
@@ -203,11 +200,11 @@ public struct ContentCommands: Sendable {
         let gone = try await store.write { transaction in
             let content = transaction.view(ContentView.self)
             let gone = Self.surplus(
-                for: city, transaction.view(PagesView.self), content, at: now)
+                for: city, transaction.view(PagesView.self), content, at: transaction.now)
             if Self.isDue(used, content) {
-                try transaction.append(used, after: content.usageStamp(of: city), at: now)
+                try transaction.append(used, after: content.usageStamp(of: city))
             }
-            for city in gone { try Self.remove(city, in: &transaction, at: now) }
+            for city in gone { try Self.remove(city, in: &transaction) }
             return gone
         }
         try await files.collect()
@@ -253,26 +250,9 @@ public struct ContentCommands: Sendable {
     public func page(
         _ path: String, city: String, language: String
     ) async throws -> ContentPage? {
-        while true {
-            guard
-                let page = store.view(PagesView.self).page(path, city: city, language: language)
-            else { return nil }
-            if let found = try await read(page.event) { return found }
-            // Not on the disk yet, or replaced and taken out meanwhile.
-            try await store.flush()
-            if let found = try await read(page.event) { return found }
-            let now = store.view(PagesView.self).page(path, city: city, language: language)
-            guard now != page else {
-                throw LogError(
-                    .corrupt, path: store.directory,
-                    "the event \(page.event.text), which holds the page \(path), is not there")
-            }
-        }
-    }
-
-    private func read(_ id: UUID) async throws -> ContentPage? {
-        guard let event = try await store.event(id: id) else { return nil }
-        let json = store.catalogue.newestForm(of: event).content.json ?? []
-        return try PageStored(json: json).page
+        try await store.named(
+            PageStored.self,
+            by: { store.view(PagesView.self).page(path, city: city, language: language) },
+            event: \.event)?.payload.page
     }
 }

@@ -225,9 +225,5 @@ public struct ContentRemoved: EventPayload, Hashable {
 
     public var subject: String? { city }
 
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("city", city)
-        return writer.finished()
-    }
+    public func json() -> [UInt8] { JSONObjectWriter.object("city", city) }
 }

@@ -295,8 +295,7 @@ struct ContentUpdate: Sendable {
                     "others keep changing the content of \(city) in \(language). Store it again")
             }
             let start = progress
-            let now = await store.timestamp
-            progress = try await store.write { try advance(start, &$0, at: now) }
+            progress = try await store.write { try advance(start, &$0) }
         }
         return progress.changes
     }
@@ -304,7 +303,7 @@ struct ContentUpdate: Sendable {
     /// Records as much as a commit takes. The last commit looks at everything once more: between two
     /// commits others may have removed or replaced what the first have stored.
     private func advance(
-        _ start: Progress, _ transaction: inout EventStore.Transaction, at now: Timestamp
+        _ start: Progress, _ transaction: inout EventStore.Transaction
     ) throws -> Progress {
         let pages = transaction.view(PagesView.self)
         let content = transaction.view(ContentView.self)
@@ -317,7 +316,7 @@ struct ContentUpdate: Sendable {
             var draft = candidate.draft
             draft.id = UUID()
             transaction.append(
-                draft, after: stamp(candidate.subject, pages, content), at: now)
+                draft, after: stamp(candidate.subject, pages, content))
             progress.changes[keyPath: candidate.subject.count] += 1
             return true
         }
@@ -329,7 +328,7 @@ struct ContentUpdate: Sendable {
         for removal in try removals(pages, content) where !add(removal) { return progress }
         if let update, content.lastUpdate(of: city, language: language) != update.lastUpdate {
             try transaction.append(
-                update, after: content.updateStamp(of: city, language: language), at: now)
+                update, after: content.updateStamp(of: city, language: language))
             progress.changes.isUpdated = true
         }
         progress.isWhole = true

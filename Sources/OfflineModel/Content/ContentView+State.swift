@@ -169,29 +169,6 @@ extension ContentView.Resource {
     }
 }
 
-extension StateWriter {
-    /// Writes a register that may not have been set.
-    fileprivate mutating func add<Value>(
-        register: Register<Value>?, _ write: (inout StateWriter, Value) -> Void
-    ) {
-        add(register != nil)
-        guard let register else { return }
-        write(&self, register.value)
-        add(register.stamp)
-    }
-}
-
-extension StateReader {
-    /// Reads what `add(register:_:)` wrote.
-    fileprivate mutating func register<Value>(
-        _ read: (inout StateReader) throws(EventError) -> Value
-    ) throws(EventError) -> Register<Value>? {
-        guard try bool() else { return nil }
-        let value = try read(&self)
-        return Register(value, try stamp())
-    }
-}
-
 extension ContentView: CompactableView {
     /// An event is needed while it holds its register; the last removal of a city is needed for
     /// ever, and supersedes all that came before.

@@ -5,23 +5,30 @@ import EventSourcing
 
 /// A moment as it was written, offset included: `2023-11-20T14:06:57.863+01:00`.
 public struct ZonedTime: Hashable, Sendable, CustomStringConvertible {
-    /// The text, RFC 3339.
-    public let text: String
     /// The moment that it names, in whole milliseconds.
     public let moment: Timestamp
+    /// The text where it is not the one of the moment in UTC: most are, and need no text of their
+    /// own.
+    private let written: String?
+
+    /// The text, RFC 3339.
+    public var text: String { written ?? moment.description }
 
     /// Reads a time; nil for what is not RFC 3339.
     public init?(_ text: String) {
         guard let moment = Timestamp(text) else { return nil }
-        self.text = text
         self.moment = moment
+        written = text == moment.description ? nil : text
     }
 
     /// A moment, written in UTC.
     public init(_ moment: Timestamp) {
-        text = moment.description
         self.moment = moment
+        written = nil
     }
+
+    /// Whether it is written as the moment in UTC, as a line writes times.
+    var isInUTC: Bool { written == nil }
 
     /// The text.
     public var description: String { text }
@@ -35,5 +42,10 @@ extension JSONFields {
             throw EventError(.invalidData, "\(place).\(name) is not a time as of RFC 3339")
         }
         return time
+    }
+
+    /// A member that must be a time if it is there.
+    func optionalTime(_ name: StaticString) throws(EventError) -> ZonedTime? {
+        raw(name) == nil ? nil : try time(name)
     }
 }

@@ -34,7 +34,6 @@ public struct DownloadCommands: Sendable {
     public func queue(_ cityId: String, isExplicit: Bool = true) async throws -> DownloadJob {
         try DownloadQueued.require(cityId, "city id")
         let newID = store.newID().text
-        let now = Timestamp(milliseconds: await store.now)
         let jobId = try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
             guard let job = downloads.jobs(of: cityId).first(where: { $0.status.isUnfinished })
@@ -46,17 +45,14 @@ public struct DownloadCommands: Sendable {
             let becomesExplicit = isExplicit && !job.isExplicit
             guard becomesExplicit || job.status == .paused && isExplicit else { return job.id }
             let stamp = downloads.stamp(job.id)
-            transaction.append(
-                try EventDraft(
-                    DownloadQueued(
-                        jobId: job.id, cityId: cityId, isExplicit: isExplicit || job.isExplicit),
-                    after: stamp, now: now))
+            try transaction.append(
+                DownloadQueued(
+                    jobId: job.id, cityId: cityId, isExplicit: isExplicit || job.isExplicit),
+                after: stamp)
             if job.status == .downloading {
                 // It goes on; only whose wish it is has changed.
-                transaction.append(
-                    try EventDraft(
-                        DownloadStarted(jobId: job.id, numbers: job.numbers), after: stamp,
-                        now: now))
+                try transaction.append(
+                    DownloadStarted(jobId: job.id, numbers: job.numbers), after: stamp)
             }
             return job.id
         }
@@ -108,28 +104,26 @@ public struct DownloadCommands: Sendable {
     /// - Throws: `EventError` (`refused`) for a job that is finished; `LogError` as
     ///   `EventStore.append`.
     public func cancel(_ jobId: String) async throws {
-        let now = Timestamp(milliseconds: await store.now)
         try await store.write(drawingOnReserve: true) { transaction in
             let job = try Self.check(jobId, .cancelled, transaction.view(DownloadsView.self))
             try transaction.append(DownloadCancelled(jobId: jobId))
             try transaction.append(DownloadRemoved(jobId: jobId))
-            try Self.decline(job.cityId, at: now, in: &transaction)
+            try Self.decline(job.cityId, in: &transaction)
         }
     }
 
     /// A city that the user does not want to have is not queued by itself any more.
     private static func decline(
-        _ cityId: String, at now: Timestamp, in transaction: inout EventStore.Transaction
+        _ cityId: String, in transaction: inout EventStore.Transaction
     ) throws {
         guard transaction.view(CitiesView.self).offline(cityId) == nil else { return }
-        try CityCommands.remove(cityId, .user, at: now, in: &transaction)
+        try CityCommands.remove(cityId, .user, in: &transaction)
     }
 
     /// Removes a job that is finished. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is not; `LogError` as `EventStore.append`.
     public func remove(_ jobId: String) async throws {
-        let now = Timestamp(milliseconds: await store.now)
         try await store.write(drawingOnReserve: true) { transaction in
             let job = try Self.job(jobId, transaction.view(DownloadsView.self))
             guard !job.status.isUnfinished else {
@@ -139,7 +133,7 @@ public struct DownloadCommands: Sendable {
             }
             try transaction.append(DownloadRemoved(jobId: jobId))
             if job.status == .failed {
-                try Self.decline(job.cityId, at: now, in: &transaction)
+                try Self.decline(job.cityId, in: &transaction)
             }
         }
     }
@@ -153,7 +147,7 @@ public struct DownloadCommands: Sendable {
     /// - Complexity: O(finished jobs).
     @discardableResult
     public func cleanUp(_ now: Timestamp? = nil) async throws -> Int {
-        let corrected = Timestamp(milliseconds: await store.now)
+        let corrected = await store.timestamp
         let now = now ?? corrected
         guard !Self.due(store.view(DownloadsView.self), now).isEmpty else { return 0 }
         return try await store.write { transaction in
@@ -219,15 +213,13 @@ public struct DownloadCommands: Sendable {
         _ jobId: String, totalBytes: Int,
         recording record: @Sendable (inout EventStore.Transaction) throws -> Void = { _ in }
     ) async throws {
-        let now = Timestamp(milliseconds: await store.now)
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
             _ = try Self.check(jobId, .completed, downloads)
             try record(&transaction)
-            transaction.append(
-                try EventDraft(
-                    DownloadCompleted(jobId: jobId, totalBytes: totalBytes),
-                    after: downloads.stamp(jobId), now: now))
+            try transaction.append(
+                DownloadCompleted(jobId: jobId, totalBytes: totalBytes),
+                after: downloads.stamp(jobId))
         }
     }
 
@@ -252,14 +244,11 @@ public struct DownloadCommands: Sendable {
         orIf isAllowed: @Sendable (DownloadJob) -> Bool = { _ in false },
         _ payload: @Sendable (DownloadJob, DownloadsView) throws -> Payload
     ) async throws {
-        let now = Timestamp(milliseconds: await store.now)
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
             var job = try Self.job(jobId, downloads)
             if !isAllowed(job) { job = try Self.check(jobId, status, downloads) }
-            transaction.append(
-                try EventDraft(
-                    payload(job, downloads), after: downloads.stamp(jobId), now: now))
+            try transaction.append(payload(job, downloads), after: downloads.stamp(jobId))
         }
     }
 

@@ -139,10 +139,7 @@ public struct DownloadPaused: EventPayload, Hashable {
         let fields = try JSONFields(json)
         jobId = try fields.jobId()
         numbers = try DownloadNumbers(fields)
-        guard let reason = PauseReason(rawValue: try fields.string("reason")) else {
-            throw EventError(.invalidData, "data.reason is none of user, connection, cellular")
-        }
-        self.reason = reason
+        reason = try fields.oneOf(PauseReason.self, "reason")
     }
 
     public var subject: String? { jobId }
@@ -237,7 +234,7 @@ public struct DownloadCancelled: EventPayload, Hashable {
 
     public var subject: String? { jobId }
 
-    public func json() -> [UInt8] { DownloadJSON.of(jobId) }
+    public func json() -> [UInt8] { JSONObjectWriter.object("jobId", jobId) }
 }
 
 /// A job is gone, for ever: cleaned up, or its city was deleted.
@@ -253,15 +250,7 @@ public struct DownloadRemoved: EventPayload, Hashable {
 
     public var subject: String? { jobId }
 
-    public func json() -> [UInt8] { DownloadJSON.of(jobId) }
-}
-
-private enum DownloadJSON {
-    static func of(_ jobId: String) -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("jobId", jobId)
-        return writer.finished()
-    }
+    public func json() -> [UInt8] { JSONObjectWriter.object("jobId", jobId) }
 }
 
 extension JSONFields {

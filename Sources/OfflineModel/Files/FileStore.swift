@@ -272,7 +272,24 @@ public actor FileStore {
         }
         // What is unfinished now is left over: whoever stores does it in one go on this actor.
         let leftovers = names.filter { $0.hasPrefix(Self.unfinished) }
-        let unnamed = names.compactMap(FileID.init).filter { !isNeeded($0) }
+        return try await delete(names.compactMap(FileID.init), leftovers)
+    }
+
+    /// As `collect()`, but looks at some files only: at those of which the caller knows that a view
+    /// has named them and may not name them any more.
+    ///
+    /// - Throws: as `collect()`.
+    /// - Complexity: O(files given).
+    @discardableResult
+    package func collect(only files: [FileID]) async throws -> FileCollection {
+        guard collects else { return FileCollection() }
+        try await prepare()
+        return try await delete(files, [])
+    }
+
+    /// Deletes those files that nobody needs, and leftovers.
+    private func delete(_ files: [FileID], _ leftovers: [String]) async throws -> FileCollection {
+        let unnamed = files.filter { !isNeeded($0) }
         guard !unnamed.isEmpty || !leftovers.isEmpty else { return FileCollection() }
         // After a failed commit nobody knows what the log names.
         try await events.settle()

@@ -117,6 +117,33 @@ public struct ProgressView: ListableView {
         return courses.sorted { $0.key < $1.key }.map(\.value)
     }
 
+    /// Whether the learner has completed a review session. O(1).
+    public func hasCompleted(review reviewId: String, by userId: String) -> Bool {
+        learners[EntityID(userId)]?.reviews[EntityID(reviewId)] != nil
+    }
+
+    /// When the learner completed a review session last; nil if never. O(1).
+    func completion(ofReview reviewId: String, by userId: String) -> Timestamp? {
+        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.stamp.time
+    }
+
+    /// The last completion of each review session. O(review sessions of the learner).
+    package func reviewStamps(by userId: String) -> Set<Stamp> {
+        Set(learners[EntityID(userId)]?.reviews.values.map(\.stamp) ?? [])
+    }
+
+    /// The first completion of a lesson or a review session at or after a time; of all, if it is
+    /// nil. A lesson counts when it was completed first, a session when it was last. O(completions of the learner).
+    func firstCompletion(by userId: String, from start: Timestamp?) -> Timestamp? {
+        guard let learner = learners[EntityID(userId)] else { return nil }
+        let lessons = learner.lessons.values.lazy.flatMap { $0.values.lazy.map(\.completedAt) }
+        let reviews = learner.reviews.values.lazy.map(\.stamp.time)
+        func first(_ times: some Sequence<Timestamp>) -> Timestamp? {
+            times.filter { time in start.map { $0 <= time } ?? true }.min()
+        }
+        return [first(lessons), first(reviews)].compactMap(\.self).min()
+    }
+
     /// All learners, sorted. O(learners).
     public var userIDs: [String] { learners.keys.sorted().map(\.string) }
 

@@ -32,14 +32,13 @@ extension ContentCommands {
                 try await list(languages, of: city)
             }
             if let usage = folder.lastUsage(of: city) {
-                let now = await store.timestamp
                 try await store.write { transaction in
                     guard transaction.view(ContentView.self).lastUsage(of: city) != usage else {
                         return
                     }
                     try transaction.append(
                         ContentUsed(city: city, lastUsage: usage),
-                        after: transaction.view(ContentView.self).usageStamp(of: city), at: now)
+                        after: transaction.view(ContentView.self).usageStamp(of: city))
                 }
             }
         }

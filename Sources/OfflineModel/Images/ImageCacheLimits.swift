@@ -1,0 +1,40 @@
+// How much the image cache may hold: what the user has set, or what the app says. Spec/images.md,
+// IMG-6.
+
+import EventSourcing
+
+/// The limits of the image cache.
+public struct ImageCacheLimits: Hashable, Sendable {
+    /// Most thumbnails of assets on the disk (`thumbnailCacheSize`); at most 16,384 count. With 0
+    /// none is kept.
+    public var thumbnails = 10_000
+    /// Most previews on the disk (`imageCacheSize`); at most 2,048 count.
+    public var previews = 350
+    /// Most thumbnails of albums on the disk (`albumThumbnailCacheSize`); at most 2,048 count.
+    public var albumThumbnails = 200
+    /// Most bytes of images in memory.
+    public var memoryBytes = 32 * 1_048_576
+    /// Most images in memory.
+    public var memoryImages = 1_000
+
+    /// The defaults.
+    public init() {}
+
+    /// What the user has set, and the defaults for memory.
+    public init(_ settings: SettingsView) {
+        thumbnails = settings[.thumbnailCacheSize]
+        previews = settings[.imageCacheSize]
+        albumThumbnails = settings[.albumThumbnailCacheSize]
+    }
+
+    /// The limit of a kind, as it counts.
+    public subscript(kind: ImageKind) -> Int {
+        let limit =
+            switch kind {
+            case .thumbnail: thumbnails
+            case .preview: previews
+            case .albumThumbnail: albumThumbnails
+            }
+        return min(max(0, limit), kind.limitMax)
+    }
+}

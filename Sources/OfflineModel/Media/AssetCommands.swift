@@ -1,0 +1,200 @@
+// What an app does with assets: put them, find them, delete them. Beside it: AssetQueries, CleanUp.
+// Spec/media.md.
+
+import EventSourcing
+import Foundation
+import LogStorage
+
+/// Commands and questions on the assets of a library.
+///
+/// Nothing here is shipped. Every command returns when what it has recorded is on the disk.
+public struct AssetCommands: Sendable {
+    let store: EventStore
+
+    package init(_ store: EventStore) { self.store = store }
+
+    // MARK: Writing
+
+    /// Stores an asset, or replaces the one with its id: nothing of the old one is kept.
+    ///
+    /// - Parameters:
+    ///   - asset: the asset.
+    ///   - properties: what else is known of it, a JSON object with other members than an asset has.
+    ///     It is kept in the log; `properties(of:)` reads it.
+    /// - Throws: as `putAll(_:)`.
+    /// - Complexity: O(bytes).
+    public func put(_ asset: Asset, properties: [UInt8]? = nil) async throws {
+        try await putAll([AssetStored(asset, properties: properties)])
+    }
+
+    /// Stores assets, all or none, in one commit. Of several with one id the last counts.
+    ///
+    /// - Throws: `EventError` with nothing recorded: `refused` where an asset has the remote id, the
+    ///   local id, or the owner and checksum of another one, which it names; `invalidData` for an
+    ///   empty id or what else breaks the rules of the type (`Spec/events.md`, EVT-7); `tooLarge`
+    ///   for an asset of more than 1 MiB, or more than 4 MiB together: the error names the limit.
+    ///   `LogError` as `EventStore.append`.
+    /// - Complexity: O(bytes), and one look-up for each key of each asset.
+    public func putAll(_ assets: [Asset]) async throws {
+        try await putAll(assets.map { AssetStored($0) })
+    }
+
+    /// Stores assets with what else is known of them, as `putAll(_:)`.
+    ///
+    /// - Throws: as the other one.
+    /// - Complexity: as the other one.
+    public func putAll(_ assets: [AssetStored]) async throws {
+        guard !assets.isEmpty else { return }
+        try await store.write { transaction in
+            let known = transaction.view(AssetsView.self)
+            try Self.checkUnique(assets.map(\.asset), known)
+            for stored in assets {
+                try transaction.append(stored, after: known.stamp(of: stored.asset.id))
+            }
+        }
+    }
+
+    /// Refuses assets with a key of another one, as things are when all of them are stored.
+    private static func checkUnique(_ assets: [Asset], _ known: AssetsView) throws(EventError) {
+        var last: [EntityID: Int] = [:]
+        for (index, asset) in assets.enumerated() { last[EntityID(asset.id)] = index }
+        var taken: [AssetKeyText: String] = [:]
+        for (index, asset) in assets.enumerated() where last[EntityID(asset.id)] == index {
+            for key in AssetKeyText.all(of: asset) {
+                let holders = key.holders(known).map(\.id)
+                    .filter { last[EntityID($0)] == nil }
+                let own = EntityID(asset.id)
+                let other = (holders + [taken[key]].compactMap(\.self))
+                    .first { EntityID($0) != own }
+                if let other {
+                    throw EventError(
+                        .refused,
+                        "the asset \(asset.id) cannot have \(key): the asset \(other) has it")
+                }
+                taken[key] = asset.id
+            }
+        }
+    }
+
+    /// Deletes assets in one commit; they go from their albums, too. Ids of which there is no asset
+    /// are passed over.
+    ///
+    /// - Returns: the ids of the assets that were there.
+    /// - Throws: `EventError` (`tooLarge`) for more than 4 MiB of deletions, which is about 15,000;
+    ///   nothing is recorded then. `LogError` as `EventStore.append`.
+    /// - Complexity: O(ids, the albums that they are in, and all albums once).
+    @discardableResult
+    public func delete(_ ids: [String]) async throws -> [String] {
+        return try await store.write { transaction in
+            try Self.delete(ids, in: &transaction)
+        }
+    }
+
+    /// Deletes the assets with some of the server's ids, as `delete(_:)`.
+    ///
+    /// - Returns: the ids, not the server's, of the assets that were there.
+    /// - Throws: as `delete(_:)`.
+    /// - Complexity: as `delete(_:)`.
+    @discardableResult
+    public func deleteAllByRemoteId(_ remoteIds: [String]) async throws -> [String] {
+        return try await store.write { transaction in
+            let known = transaction.view(AssetsView.self)
+            let ids = remoteIds.flatMap { known.all(remoteId: $0).map(\.id) }
+            return try Self.delete(ids, in: &transaction)
+        }
+    }
+
+    private static func delete(
+        _ ids: [String], in transaction: inout EventStore.Transaction
+    ) throws -> [String] {
+        let assets = transaction.view(AssetsView.self)
+        let albums = transaction.view(AlbumsView.self)
+        let images = transaction.view(ImagesView.self)
+        var deleted: Set<EntityID> = []
+        var order: [String] = []
+        var left: [EntityID: [String]] = [:]
+        for id in ids {
+            guard let entry = assets.entry(id), entry.isStored,
+                deleted.insert(EntityID(id)).inserted
+            else { continue }
+            // It takes the asset out of its albums, and ends its cached images.
+            let last = [
+                entry.stamp, albums.newest(linksOf: id), images.newest(ofAsset: id),
+            ].compactMap(\.self).max()
+            try transaction.append(AssetRemoved(assetId: id), after: last)
+            order.append(id)
+            for album in albums.albums(containing: id) {
+                left[EntityID(album.id), default: []].append(id)
+            }
+        }
+        // The album has changed, and its cached thumbnail with it, which may show what was deleted.
+        for album in deleted.isEmpty ? [] : albums.albums {
+            let cover = album.thumbnailAssetId.map(EntityID.init)
+            let shown = cover.flatMap { deleted.contains($0) ? [$0.string] : nil }
+            guard let ids = left[EntityID(album.id)] ?? shown else { continue }
+            let links = AlbumLinks(albumId: album.id, assetIds: ids, userIds: [])
+            try transaction.append(
+                AlbumUnlinked(links),
+                after: transaction.stamp(albums.newest(links), ofAlbum: album.id))
+        }
+        return order
+    }
+
+    // MARK: Reading
+
+    /// What else is known of an asset, from the log: a JSON object with the members that an asset
+    /// has no name for; nil if there are none, or no such asset.
+    ///
+    /// - Throws: `LogError`, `corrupt` where the log has lost the event that holds it.
+    /// - Complexity: O(1) without any, else one frame to read.
+    public func properties(of id: String) async throws -> [UInt8]? {
+        try await stored(id)?.properties
+    }
+
+    /// An asset with all that its event says.
+    func stored(_ id: String) async throws -> (record: AssetRecord, properties: [UInt8]?)? {
+        let record = store.view(AssetsView.self).entry(id)
+        if let record, record.isStored, !record.hasProperties { return (record, nil) }
+        let stored = try await store.named(
+            AssetStored.self,
+            by: {
+                store.view(AssetsView.self).entry(id).flatMap { record in
+                    record.event.map { (record: record, event: $0) }
+                }
+            },
+            event: { $0.event })
+        return stored.map { ($0.found.record, $0.payload.properties) }
+    }
+}
+
+/// A key that no two assets should have.
+private enum AssetKeyText: Hashable, CustomStringConvertible {
+    case remoteId(EntityID)
+    case localId(EntityID)
+    case checksum(owner: EntityID, EntityID)
+
+    static func all(of asset: Asset) -> [AssetKeyText] {
+        [
+            .checksum(owner: EntityID(asset.ownerId), EntityID(asset.checksum)),
+            asset.remoteId.map { .remoteId(EntityID($0)) },
+            asset.localId.map { .localId(EntityID($0)) },
+        ].compactMap(\.self)
+    }
+
+    func holders(_ view: AssetsView) -> [AssetRecord] {
+        switch self {
+        case .remoteId(let id): view.all(remoteId: id.string)
+        case .localId(let id): view.all(localId: id.string)
+        case .checksum(let owner, let checksum):
+            view.all(ownerId: owner.string, checksum: checksum.string)
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .remoteId(let id): "the remote id \(id)"
+        case .localId(let id): "the local id \(id)"
+        case .checksum(let owner, let checksum): "the checksum \(checksum) of the owner \(owner)"
+        }
+    }
+}

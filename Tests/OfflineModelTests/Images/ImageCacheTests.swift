@@ -1,0 +1,715 @@
+// The image cache: two layers, limits, single flight, and what goes wrong. Spec/images.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// A store in memory, and a clock that the test sets.
+private struct Bench {
+    let files = InMemoryFileSystem()
+    let clock: Clock
+    let store: OfflineStore
+
+    final class Clock: Sendable {
+        private let time: Mutex<Int64>
+        init(_ milliseconds: Int64) { time = Mutex(milliseconds) }
+        var now: Int64 { time.withLock { $0 } }
+        func advance(minutes: Int) { time.withLock { $0 += Int64(minutes) * 60_000 } }
+    }
+
+    init(thumbnails: Int = 3, previews: Int = 2) async throws {
+        let clock = Clock(1_771_756_200_000)
+        self.clock = clock
+        store = try await Self.open(files, clock)
+        try await store.images.setLimits(Self.limits(thumbnails, previews))
+    }
+
+    static func limits(_ thumbnails: Int, _ previews: Int = 2) -> ImageCacheLimits {
+        var limits = ImageCacheLimits()
+        limits.thumbnails = thumbnails
+        limits.previews = previews
+        limits.albumThumbnails = 2
+        limits.memoryImages = 3
+        limits.memoryBytes = 100
+        return limits
+    }
+
+    static func open(_ files: InMemoryFileSystem, _ clock: Clock) async throws -> OfflineStore {
+        try await OfflineStore.open(
+            at: URL(filePath: "/log"), compaction: nil,
+            environment: LogEnvironment(fileSystem: files, now: { clock.now }, sleep: noTimers))
+    }
+
+    var view: ImagesView { store.view(ImagesView.self) }
+    var names: Set<String> { Set((try? files.list("/log/files")) ?? []) }
+
+    func ids(_ kind: ImageKind = .thumbnail) -> Set<String> {
+        Set(view.leastRecentlyUsed(kind).map(\.id))
+    }
+
+    /// How many events of a type there are.
+    func count(_ type: String) throws -> Int {
+        var count = 0
+        try LogReader("/log", fileSystem: files).forEachLine { _, line in
+            if try LineDecoder.decode(line).draft.type == type { count += 1 }
+            return true
+        }
+        return count
+    }
+}
+
+/// Lets whoever waits go on when it is opened; counts who came.
+private actor Gate {
+    private var isOpen = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private(set) var arrivals = 0
+
+    func pass() async {
+        arrivals += 1
+        guard !isOpen else { return }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func open() {
+        isOpen = true
+        for one in waiting { one.resume() }
+        waiting = []
+    }
+}
+
+private struct NoNetwork: Error {}
+
+@Suite struct ImageCacheTests {
+    @Test(.verifies("IMG-1", "IMG-7", "IMG-8"))
+    func `what was stored is there, from memory, from the disk and after reopening`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        #expect(await images.image(.thumbnail, "a") == nil)
+        try await images.store([1, 2], .thumbnail, "a")
+        try await images.store([3], .preview, "a")
+        #expect(await images.image(.thumbnail, "a") == [1, 2])
+        #expect(await images.image(.preview, "a") == [3])
+        #expect(await images.memorySize == ImageCacheSize(images: 2, bytes: 3))
+        await images.releaseMemory()
+        #expect(await images.memorySize == ImageCacheSize(images: 0, bytes: 0))
+        #expect(await images.image(.thumbnail, "a") == [1, 2])
+        #expect(images.size(of: .thumbnail).current == ImageCacheSize(images: 1, bytes: 2))
+        try await bench.store.close()
+        #expect(await images.memorySize.images == 0)
+        let again = try await Bench.open(bench.files, bench.clock)
+        #expect(await again.images.image(.preview, "a") == [3])
+        try await again.close()
+    }
+
+    @Test(.verifies("IMG-8"))
+    func `memory holds so many bytes and images, the last used`() async throws {
+        let bench = try await Bench(thumbnails: 20)
+        let images = bench.store.images
+        for byte in UInt8(0)..<5 { try await images.store([byte], .thumbnail, "\(byte)") }
+        #expect(await images.memorySize == ImageCacheSize(images: 3, bytes: 3))
+        try await images.store([UInt8](repeating: 7, count: 99), .thumbnail, "big")
+        #expect(await images.memorySize == ImageCacheSize(images: 2, bytes: 100))
+        // Too big for memory, and on the disk all the same.
+        try await images.store([UInt8](repeating: 8, count: 101), .thumbnail, "bigger")
+        #expect(await images.memorySize.bytes == 100)
+        #expect(await images.image(.thumbnail, "bigger")?.count == 101)
+        #expect(await images.image(.thumbnail, "0") == [0])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-6", "IMG-9"))
+    func `the least recently used goes in the commit of the one that comes`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        for id in ["a", "b", "c"] { try await images.store(Array(id.utf8), .thumbnail, id) }
+        try await images.store([1], .preview, "a")
+        _ = await images.image(.thumbnail, "a")
+        let before = bench.files.usedBytes
+        try await images.store([4], .thumbnail, "d")
+        #expect(bench.ids() == ["a", "c", "d"])
+        #expect(bench.ids(.preview) == ["a"])
+        #expect(bench.files.usedBytes > before)
+        // What replaces needs no room.
+        try await images.store([5], .thumbnail, "d")
+        #expect(bench.ids() == ["a", "c", "d"])
+        #expect(try bench.count(ImageRemoved.type) == 1)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-17"))
+    func `processes that store little and are killed leave no files behind for good`()
+        async throws
+    {
+        let (files, clock) = (InMemoryFileSystem(), Bench.Clock(1_771_756_200_000))
+        for process in 0..<20 {
+            let store = try await Bench.open(files, clock)
+            try await store.settings.put(.thumbnailCacheSize, 5)
+            for number in 0..<10 {
+                try await store.images.store(
+                    [UInt8(process), UInt8(number)], .thumbnail, "\(process)-\(number)")
+            }
+            // A kill: neither the cache nor the store is told; only the lock goes.
+            try await store.events.close()
+        }
+        #expect(try files.list("/log/files").count <= 16)
+    }
+
+    @Test(.verifies("IMG-10"))
+    func `after removals of a clock that was ahead an image is cached anew once, not at each look`()
+        async throws
+    {
+        let (files, clock) = (InMemoryFileSystem(), Bench.Clock(1_771_756_200_000))
+        let store = try await Bench.open(files, clock)
+        try await store.events.append(
+            (0..<2_500).map { number in
+                try EventDraft(
+                    AssetRemoved(assetId: "\(number)"),
+                    time: Timestamp(milliseconds: clock.now + 31_536_000_000 + Int64(number)))
+            })
+        try await store.images.store([1], .thumbnail, "a")
+        for _ in 0..<5 { #expect(await store.images.image(.thumbnail, "a") == [1]) }
+        // The removals, the image, and once the image anew.
+        #expect(await store.events.lastDurable.rawValue == 2_502)
+        try await store.close()
+    }
+
+    @Test(.verifies("IMG-6"))
+    func `without any other word the limits are those of the settings`() async throws {
+        let store = try await OfflineStore.inMemory()
+        #expect(await store.images.limits == ImageCacheLimits())
+        try await store.settings.put(.thumbnailCacheSize, 2)
+        try await store.settings.put(.imageCacheSize, 1)
+        for id in ["a", "b", "c"] {
+            for kind in ImageKind.allCases { try await store.images.store([1], kind, id) }
+        }
+        let sizes = { store.view(ImagesView.self).size(of: $0).images } as (ImageKind) -> Int
+        #expect(ImageKind.allCases.map(sizes) == [2, 1, 3])
+        // Counts with the next image of its kind, or at once if that is asked for.
+        try await store.settings.put(.thumbnailCacheSize, 1)
+        try await store.settings.put(.albumThumbnailCacheSize, 2)
+        try await store.images.store([1], .thumbnail, "d")
+        #expect(ImageKind.allCases.map(sizes) == [1, 1, 3])
+        try await store.images.setLimits(nil)
+        #expect(ImageKind.allCases.map(sizes) == [1, 1, 2])
+        try await store.close()
+    }
+
+    @Test(.verifies("IMG-6"))
+    func `limits that shrink take images with them, and 0 keeps none`() async throws {
+        let bench = try await Bench(thumbnails: 5_000)
+        let images = bench.store.images
+        // More than go in one commit.
+        try await bench.store.files.store([1]) { file in
+            try await bench.store.events.append(
+                (0..<2_500).map {
+                    try EventDraft(
+                        ImageCached(kind: .thumbnail, id: "\($0)", file: file, size: 1))
+                })
+        }
+        try await images.setLimits(Bench.limits(2))
+        #expect(bench.ids() == ["2498", "2499"])
+        #expect(await images.image(.thumbnail, "2499") == [1])
+        try await images.setLimits(Bench.limits(0))
+        #expect(bench.ids() == [])
+        try await images.store([1], .thumbnail, "a")
+        #expect(bench.ids() == [])
+        #expect(try await images.image(.thumbnail, "a") { [9] } == [9])
+        // What is out of bounds counts as the bound.
+        var limits = ImageCacheLimits()
+        (limits.thumbnails, limits.previews, limits.memoryBytes) = (.max, -1, .min)
+        #expect(limits[.thumbnail] == 16_384 && limits[.preview] == 0)
+        try await images.setLimits(limits)
+        try await images.store([1], .thumbnail, "a")
+        #expect(await images.image(.thumbnail, "a") == [1])
+        #expect(await images.memorySize.images == 0)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-7"))
+    func `a file that is missing or damaged is a miss, and is recorded as one`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        for (id, damage) in [("a", nil), ("b", [9, 9])] as [(String, [UInt8]?)] {
+            let content = Array("content of \(id)".utf8)
+            try await images.store(content, .thumbnail, id)
+            await images.releaseMemory()
+            bench.files["/log/files/\(FileID(of: content))"] = damage
+            #expect(await images.image(.thumbnail, id) == nil)
+            #expect(bench.view.image(.thumbnail, id) == nil)
+            #expect(bench.names.isEmpty)
+            // It can be stored again.
+            try await images.store(content, .thumbnail, id)
+            await images.releaseMemory()
+            #expect(await images.image(.thumbnail, id) == content)
+            try await images.remove(.thumbnail, id)
+        }
+        #expect(try bench.count(ImageRemoved.type) == 4)
+        // One that cannot be read just now is a miss, and stays.
+        try await images.store([1], .thumbnail, "c")
+        await images.releaseMemory()
+        bench.files.failing { operation, path in
+            operation == "open" && path.contains("/files/")
+                ? FileError(.io, operation: operation, path: path, reason: "no") : nil
+        }
+        #expect(await images.image(.thumbnail, "c") == nil)
+        bench.files.failing(nil)
+        #expect(await images.image(.thumbnail, "c") == [1])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-3", "IMG-8"))
+    func `what ends images ends them in memory at once`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        try await images.store([1], .thumbnail, "a")
+        try await images.store([2], .albumThumbnail, "x")
+        #expect(await images.image(.thumbnail, "a") == [1])
+        try await bench.store.append(AssetRemoved(assetId: "a"))
+        #expect(await images.image(.thumbnail, "a") == nil)
+        #expect(await images.image(.albumThumbnail, "x") == [2])
+        try await bench.store.append(
+            AlbumLinked(AlbumLinks(albumId: "x", assetIds: ["a"])), durability: .relaxed)
+        #expect(await images.image(.albumThumbnail, "x") == nil)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-10"))
+    func `an access is recorded once an hour, and its order is exact all the same`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        for id in ["a", "b", "c"] { try await images.store(Array(id.utf8), .thumbnail, id) }
+        for _ in 0..<5 { _ = await images.image(.thumbnail, "a") }
+        bench.clock.advance(minutes: 59)
+        _ = await images.image(.thumbnail, "a")
+        #expect(bench.view.image(.thumbnail, "a").map { $0.lastAccessedAt == $0.cachedAt } == true)
+        bench.clock.advance(minutes: 61)
+        for _ in 0..<5 { _ = await images.image(.thumbnail, "a") }
+        #expect(
+            bench.view.image(.thumbnail, "a")?.lastAccessedAt.milliseconds == bench.clock.now)
+        try await bench.store.events.flush()
+        #expect(try bench.count(ImageAccessed.type) == 1)
+        _ = await images.image(.thumbnail, "b")
+        try await images.store([4], .thumbnail, "d")
+        #expect(bench.ids() == ["a", "b", "d"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-4", "IMG-10"))
+    func `an image that is looked at is cached anew before it is summed up`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        for id in ["a", "b"] { try await images.store(Array(id.utf8), .preview, id) }
+        func removed(_ numbers: Range<Int>) async throws {
+            for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 1_000) {
+                try await bench.store.events.append(
+                    (start..<min(start + 1_000, numbers.upperBound)).map {
+                        try EventDraft(ImageRemoved(kind: .preview, id: "\($0)", reason: .user))
+                    })
+            }
+        }
+        try await removed(0..<3_000)
+        _ = await images.image(.preview, "a")
+        #expect(try bench.count(ImageCached.type) == 3)
+        try await removed(3_000..<4_200)
+        #expect(bench.ids(.preview) == ["a"])
+        #expect(await images.image(.preview, "a") == Array("a".utf8))
+        try await images.store([1], .preview, "b")
+        #expect(bench.ids(.preview) == ["a", "b"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-15"))
+    func `clearing takes images and leaves everything else`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        try await bench.store.cities.save("lisbon", by: "u")
+        try await images.store([1], .thumbnail, "a")
+        try await images.store([2], .preview, "a")
+        try await images.store([1], .albumThumbnail, "a")
+        try await bench.store.append(AlbumStored(album("x")))
+        var gone = try await images.clear([.thumbnail])
+        // Another image has the same content.
+        #expect(gone == FileCollection())
+        #expect(bench.ids() == [] && bench.ids(.preview) == ["a"])
+        #expect(await images.memorySize.images == 2)
+        gone = try await images.clearAll()
+        #expect(gone.files == 2 && gone.bytes == 2 && bench.names.isEmpty)
+        #expect(await images.memorySize.images == 0)
+        #expect(bench.store.view(CitiesView.self).isSaved("lisbon", by: "u"))
+        #expect(bench.store.view(Outbox.self).count == 1)
+        let last = await bench.store.events.lastDurable
+        try await images.clearAll()
+        #expect(await bench.store.events.lastDurable == last)
+        #expect(try await !images.remove(.thumbnail, "a"))
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-11"))
+    func `what a clock that was ahead has cached can be replaced, removed and cleared`()
+        async throws
+    {
+        let bench = try await Bench()
+        let images = bench.store.images
+        bench.clock.advance(minutes: 600)
+        for id in ["a", "b", "c"] { try await images.store([1], .thumbnail, id) }
+        bench.clock.advance(minutes: -590)
+        try await images.store([2], .thumbnail, "a")
+        #expect(await images.image(.thumbnail, "a") == [2])
+        try await images.remove(.thumbnail, "b")
+        #expect(bench.ids() == ["a", "c"])
+        try await images.store([3], .thumbnail, "b")
+        try await images.store([4], .thumbnail, "d")
+        #expect(bench.ids() == ["a", "b", "d"])
+        try await images.clearAll()
+        #expect(bench.ids() == [])
+        try await images.store([5], .thumbnail, "a")
+        #expect(bench.ids() == ["a"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-16"))
+    func `on a full disk fetched bytes come back, reading goes on and clearing makes room`()
+        async throws
+    {
+        let bench = try await Bench()
+        let images = bench.store.images
+        try await images.store([UInt8](repeating: 1, count: 10_000), .thumbnail, "a")
+        bench.files.setQuota(bench.files.usedBytes)
+        let big = [UInt8](repeating: 2, count: 100_000)
+        await #expect { try await images.store(big, .thumbnail, "b") } throws: {
+            ($0 as? FileStoreError)?.code == .noSpace
+        }
+        #expect(try await images.image(.thumbnail, "b") { big } == big)
+        #expect(bench.ids() == ["a"])
+        #expect(bench.names.count == 1)
+        #expect(await images.image(.thumbnail, "a")?.count == 10_000)
+        #expect(try await images.clearAll().files == 1)
+        bench.files.setQuota(nil)
+        try await images.store(big, .thumbnail, "b")
+        #expect(await images.image(.thumbnail, "b") == big)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-1"))
+    func `an id that is none is refused and leaves no file`() async throws {
+        let bench = try await Bench()
+        await #expect(throws: EventError.self) {
+            try await bench.store.images.store([1], .thumbnail, "")
+        }
+        await #expect(throws: EventError.self) {
+            try await bench.store.images.store([1], .thumbnail, "a\0")
+        }
+        #expect(bench.names.isEmpty)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-17"))
+    func `ended files go together, and none that is named`() async throws {
+        let bench = try await Bench(thumbnails: 10)
+        let images = bench.store.images
+        for number in 0..<300 {
+            try await images.store(Array("\(number)".utf8), .thumbnail, "\(number)")
+            #expect(bench.names.count <= 10 + 64)
+        }
+        try await bench.store.files.collect()
+        #expect(
+            bench.names
+                == Set(bench.view.leastRecentlyUsed(.thumbnail).map { $0.file.description }))
+        #expect(bench.ids() == Set((290..<300).map(String.init)))
+        try await bench.store.close()
+    }
+
+    private func album(_ id: String) -> Album {
+        let time = ZonedTime(Timestamp(milliseconds: 0))
+        return Album(id: id, ownerId: "u", name: "", createdAt: time, modifiedAt: time)
+    }
+}
+
+@Suite struct ImageFetchTests {
+    @Test(.verifies("IMG-12"))
+    func `an image is fetched once for all who wait, stored, and not fetched again`() async throws {
+        let bench = try await Bench()
+        let (images, gate) = (bench.store.images, Gate())
+        let all = (0..<20).map { _ in
+            Task {
+                try await images.image(.thumbnail, "a") {
+                    await gate.pass()
+                    return [1]
+                }
+            }
+        }
+        try await eventually { await gate.arrivals == 1 }
+        await gate.open()
+        for one in all { #expect(try await one.value == [1]) }
+        #expect(await gate.arrivals == 1)
+        #expect(bench.ids() == ["a"])
+        #expect(try await images.image(.thumbnail, "a") { throw NoNetwork() } == [1])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-12"))
+    func `a fetch that fails fails for all who wait, and the next one fetches anew`() async throws {
+        let bench = try await Bench()
+        let (images, gate) = (bench.store.images, Gate())
+        let all = (0..<5).map { _ in
+            Task {
+                try await images.image(.thumbnail, "a") {
+                    await gate.pass()
+                    throw NoNetwork()
+                }
+            }
+        }
+        try await eventually { await images.waiterCount == 5 }
+        await gate.open()
+        for one in all { await #expect(throws: NoNetwork.self) { try await one.value } }
+        #expect(try await images.image(.thumbnail, "a") { [2] } == [2])
+        #expect(await images.waiterCount == 0)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-13"))
+    func `who is cancelled waits no longer, and the others get the image`() async throws {
+        let bench = try await Bench()
+        let (images, gate) = (bench.store.images, Gate())
+        let all = (0..<3).map { _ in
+            Task {
+                try await images.image(.thumbnail, "a") {
+                    await gate.pass()
+                    try Task.checkCancellation()
+                    return [1]
+                }
+            }
+        }
+        try await eventually { await images.waiterCount == 3 }
+        all[0].cancel()
+        await #expect(throws: CancellationError.self) { try await all[0].value }
+        all[1].cancel()
+        await #expect(throws: CancellationError.self) { try await all[1].value }
+        await gate.open()
+        #expect(try await all[2].value == [1])
+        #expect(await gate.arrivals == 1)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-13"))
+    func `when all are cancelled the fetch is, and the next one fetches anew`() async throws {
+        let bench = try await Bench()
+        let (images, gate) = (bench.store.images, Gate())
+        let wasCancelled = Mutex(false)
+        let first = Task {
+            try await images.image(.thumbnail, "a") {
+                await gate.pass()
+                wasCancelled.withLock { $0 = Task.isCancelled }
+                try Task.checkCancellation()
+                return [1]
+            }
+        }
+        try await eventually { await gate.arrivals == 1 }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        // The first fetch has not ended, and nobody joins it.
+        #expect(try await images.image(.thumbnail, "a") { [2] } == [2])
+        await gate.open()
+        try await eventually { wasCancelled.withLock { $0 } }
+        #expect(await images.image(.thumbnail, "a") == [2])
+        let cancelled = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await images.image(.thumbnail, "z") { [1] }
+        }
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-14"))
+    func `what an album's change overtakes is not stored, and who comes later fetches anew`()
+        async throws
+    {
+        let bench = try await Bench()
+        let (images, gate) = (bench.store.images, Gate())
+        let old = Task {
+            try await images.image(.albumThumbnail, "x") {
+                await gate.pass()
+                return [1]
+            }
+        }
+        try await eventually { await gate.arrivals == 1 }
+        try await bench.store.append(AlbumUnlinked(AlbumLinks(albumId: "x", assetIds: ["a"])))
+        let new = try await images.image(.albumThumbnail, "x") { [2] }
+        #expect(new == [2])
+        await gate.open()
+        #expect(try await old.value == [1])
+        #expect(await images.image(.albumThumbnail, "x") == [2])
+        #expect(try bench.count(ImageCached.type) == 1)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("IMG-9", "IMG-12"))
+    func `of many who fetch, look and remove at once, what is there can be read`() async throws {
+        let bench = try await Bench(thumbnails: 5)
+        let images = bench.store.images
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<400 {
+                let id = "\(number * 7 % 13)"
+                let content = Array("content of \(id)".utf8)
+                group.addTask {
+                    switch number % 7 {
+                    case 0: _ = try? await images.remove(.thumbnail, id)
+                    case 1 where number % 35 == 1:
+                        _ = try? await bench.store.append(AssetRemoved(assetId: id))
+                    case 2:
+                        let found = await images.image(.thumbnail, id)
+                        #expect(found == nil || found == content)
+                    case 3 where number % 21 == 3: await images.releaseMemory()
+                    case 4 where number % 35 == 4: _ = try? await images.clearAll()
+                    default:
+                        let found = try? await images.image(.thumbnail, id) { content }
+                        #expect(found == content)
+                    }
+                }
+            }
+        }
+        #expect(bench.ids().count <= 5)
+        #expect(await images.waiterCount == 0)
+        await images.releaseMemory()
+        for id in bench.ids() {
+            #expect(await images.image(.thumbnail, id) == Array("content of \(id)".utf8))
+        }
+        #expect(try bench.count(ImageRemoved.type) > 0)
+        try await bench.store.close()
+    }
+}
+
+/// The cache against lists of ids.
+private struct Machine: StateMachine {
+    enum Command {
+        case store(ImageKind, String, UInt8)
+        case fetch(ImageKind, String, UInt8)
+        case look(ImageKind, String)
+        case remove(ImageKind, String)
+        case clear(ImageKind)
+        case limit(Int)
+        case releaseMemory
+        case assetRemoved(String)
+        case albumChanged(String)
+        case minutes(Int)
+    }
+
+    struct Wrong: Error { var what: String }
+
+    let bench: Bench
+    var limits = Bench.limits(3)
+    /// Ids with contents, those first that were not used for longest.
+    var images: [ImageKind: [(id: String, content: [UInt8])]] = [:]
+
+    func next(_ choices: inout Choices) -> Command {
+        let kind = choices.element(of: ImageKind.allCases)
+        let id = choices.element(of: ["a", "b", "c", "d", "e", "caf\u{E9}", "cafe\u{301}"])
+        return switch choices.int(in: 0...15) {
+        case 0...5: .store(kind, id, UInt8(choices.int(in: 0...9)))
+        case 6, 7: .fetch(kind, id, UInt8(choices.int(in: 0...9)))
+        case 8, 9: .look(kind, id)
+        case 10: .remove(kind, id)
+        case 11: choices.bool(oneIn: 4) ? .clear(kind) : .look(kind, id)
+        case 12: choices.bool(oneIn: 3) ? .limit(choices.int(in: 0...4)) : .releaseMemory
+        case 13: .assetRemoved(id)
+        case 14: .albumChanged(id)
+        default: .minutes(choices.int(in: -30...90))
+        }
+    }
+
+    private func place(_ kind: ImageKind, _ id: String) -> Int? {
+        images[kind]?.firstIndex { $0.id.utf8.elementsEqual(id.utf8) }
+    }
+
+    private mutating func remove(_ kind: ImageKind, _ id: String) -> [UInt8]? {
+        place(kind, id).flatMap { images[kind]?.remove(at: $0).content }
+    }
+
+    private mutating func put(_ kind: ImageKind, _ id: String, _ content: [UInt8]) {
+        guard limits[kind] > 0 else { return }
+        _ = remove(kind, id)
+        images[kind, default: []].append((id, content))
+        trim(kind)
+    }
+
+    private mutating func trim(_ kind: ImageKind) {
+        let excess = max(0, (images[kind] ?? []).count - limits[kind])
+        images[kind]?.removeFirst(excess)
+    }
+
+    mutating func run(_ command: Command) async throws {
+        let bench = bench
+        let cache = bench.store.images
+        switch command {
+        case .store(let kind, let id, let byte):
+            try await cache.store([byte], kind, id)
+            put(kind, id, [byte])
+        case .fetch(let kind, let id, let byte):
+            let found = try await cache.image(kind, id) { [byte] }
+            let old = remove(kind, id)
+            guard found == old ?? [byte] else { throw Wrong(what: "fetched \(found)") }
+            put(kind, id, found)
+        case .look(let kind, let id):
+            let found = await cache.image(kind, id)
+            let old = remove(kind, id)
+            guard found == old else { throw Wrong(what: "\(found ?? []) and not \(old ?? [])") }
+            if let old { put(kind, id, old) }
+        case .remove(let kind, let id):
+            let was = try await cache.remove(kind, id)
+            guard was == (remove(kind, id) != nil) else { throw Wrong(what: "removed \(was)") }
+        case .clear(let kind):
+            try await cache.clear([kind])
+            images[kind] = nil
+        case .limit(let limit):
+            limits = Bench.limits(limit, 4 - limit)
+            try await cache.setLimits(limits)
+            for kind in ImageKind.allCases { trim(kind) }
+        case .releaseMemory: await cache.releaseMemory()
+        case .assetRemoved(let id):
+            try await bench.store.events.write { transaction in
+                try transaction.append(
+                    AssetRemoved(assetId: id), after: bench.view.newest(ofAsset: id))
+            }
+            for kind in [ImageKind.thumbnail, .preview] { _ = remove(kind, id) }
+        case .albumChanged(let id):
+            try await bench.store.events.write { transaction in
+                try transaction.append(
+                    AlbumRemoved(albumId: id), after: bench.view.newest(ofAlbum: id))
+            }
+            _ = remove(.albumThumbnail, id)
+        case .minutes(let minutes): bench.clock.advance(minutes: minutes)
+        }
+    }
+
+    func check() async throws {
+        let view = bench.view
+        for kind in ImageKind.allCases {
+            let expected = images[kind] ?? []
+            guard view.size(of: kind).images == expected.count else {
+                throw Wrong(what: "\(kind): \(view.size(of: kind)), expected \(expected)")
+            }
+            for (id, content) in expected {
+                guard let image = view.image(kind, id), image.file == FileID(of: content) else {
+                    throw Wrong(what: "\(kind) \(id) is not there")
+                }
+                try await bench.store.files.verify(image.file)
+            }
+        }
+        let memory = await bench.store.images.memorySize
+        guard memory.images <= 3, memory.bytes <= 100 else { throw Wrong(what: "\(memory)") }
+    }
+}
+
+@Suite struct ImageModelTests {
+    @Test(.verifies("IMG-2", "IMG-3", "IMG-6", "IMG-8", "IMG-9", "IMG-11"))
+    func `the cache holds what a list in order of use holds, at wrong times too`() async throws {
+        try await Property.check("the image cache is an LRU", runs: 100) { choices in
+            var machine = Machine(bench: try await Bench())
+            try await choices.run(&machine, steps: 0...60)
+            try await machine.bench.store.close()
+        }
+    }
+}

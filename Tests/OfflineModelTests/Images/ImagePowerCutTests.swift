@@ -1,0 +1,108 @@
+// Cached images when the power goes, a process is killed or a call fails: whatever the view names
+// can be read. Spec/images.md, IMG-17 and IMG-18.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import TestSupport
+import Testing
+
+private func open(_ files: any FileSystem) async throws -> OfflineStore {
+    let store = try await OfflineStore.open(
+        at: URL(filePath: "/log"), compaction: nil,
+        environment: LogEnvironment(fileSystem: files, sleep: noTimers))
+    var limits = ImageCacheLimits()
+    limits.thumbnails = 2
+    try await store.images.setLimits(limits)
+    return store
+}
+
+private func names(_ files: any FileSystem) -> Set<String> {
+    Set((try? files.list("/log/files")) ?? [])
+}
+
+/// Images come, are replaced, evicted, ended and cleared; then one more.
+private func work(_ store: OfflineStore) async throws {
+    let images = store.images
+    try await images.store([1, 1], .thumbnail, "a")
+    try await images.store([2, 2], .thumbnail, "b")
+    try await images.store([3, 3], .thumbnail, "c")
+    try await images.store([2, 2], .preview, "a")
+    try await images.remove(.thumbnail, "b")
+    try await images.store([1, 1], .thumbnail, "d")
+    try await store.append(AssetRemoved(assetId: "d"), durability: .relaxed)
+    try await images.clear([.preview])
+    try await images.store([4, 4], .thumbnail, "e")
+}
+
+/// Everything that is named can be read, after a collection nothing else is there, work goes on.
+private func check(_ files: any FileSystem, _ place: String) async throws {
+    let store = try await open(files)
+    let view = store.view(ImagesView.self)
+    for kind in ImageKind.allCases {
+        for image in view.leastRecentlyUsed(kind) {
+            try #require(await store.images.image(kind, image.id) != nil, "\(place)")
+            try #require(store.view(ImagesView.self).image(kind, image.id) != nil, "\(place)")
+        }
+    }
+    try await store.files.collect()
+    let named = ImageKind.allCases.flatMap { view.leastRecentlyUsed($0).map(\.file.description) }
+    try #require(names(files) == Set(named), "\(place)")
+    try await store.images.store([9], .thumbnail, "z")
+    await store.images.releaseMemory()
+    try #require(await store.images.image(.thumbnail, "z") == [9], "\(place)")
+    try await store.close()
+}
+
+@Suite struct ImagePowerCutTests {
+    @Test(.verifies("IMG-18"))
+    func `after a power cut or a kill at any operation every image that is named can be read`()
+        async throws
+    {
+        let files = SimulatedFileSystem()
+        let store = try await open(files)
+        files.record()
+        try await work(store)
+        let points = files.crashPoints
+        #expect(points.count > 30)
+        var states = 0
+        for point in points {
+            var machines = [point.afterKill()]
+            point.forEachState(in: .init(combinationsMax: 32, samples: 8)) { machine, _ in
+                machines.append(machine)
+            }
+            for machine in machines {
+                states += 1
+                try await check(machine, "before \(point.next)")
+            }
+        }
+        print("\(points.count) operations, \(states) states")
+        try await store.close()
+    }
+
+    @Test(.verifies("IMG-16", "IMG-18"))
+    func `a call that fails leaves every image that is named, and work goes on`() async throws {
+        for fault in SimulatedFault.all {
+            for call in 0..<300 {
+                let files = SimulatedFileSystem()
+                let store = try await open(files)
+                files.fail(call: files.calls + call, fault)
+                do { try await work(store) } catch {}
+                let wasHit = files.faultsHit > 0
+                files.endFaults()
+                // Looking is never an error.
+                for id in ["a", "b", "c", "d", "e"] {
+                    _ = await store.images.image(.thumbnail, id)
+                }
+                // After a commit that failed nobody knows what the log names.
+                _ = try? await store.files.collect()
+                try? await store.close()
+                try await check(files, "\(fault) at \(call)")
+                if !wasHit {
+                    #expect(call > 30)
+                    break
+                }
+            }
+        }
+    }
+}

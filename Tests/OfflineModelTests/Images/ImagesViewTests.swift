@@ -1,0 +1,380 @@
+// The view of the image cache: what ends an image, in which order images were used, what is told
+// apart, and which events are still needed. Spec/images.md.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import LogFormat
+import OfflineModel
+import TestSupport
+import Testing
+
+/// Events with times of their own, in the order in which they were added.
+private struct Bench {
+    var history = EventHistory()
+    var view: ImagesView
+
+    init(toldApartMax: Int? = nil) { view = ImagesView(toldApartMax: toldApartMax) }
+
+    @discardableResult
+    mutating func add(_ payload: some EventPayload, at milliseconds: Int64) throws -> Event {
+        let event = history.addOwn(
+            try EventDraft(payload, time: Timestamp(milliseconds: milliseconds)))
+        view.fold(event)
+        return event
+    }
+
+    @discardableResult
+    mutating func cache(
+        _ id: String, _ byte: UInt8 = 1, of kind: ImageKind = .thumbnail, at milliseconds: Int64
+    ) throws -> Event {
+        try add(
+            ImageCached(kind: kind, id: id, file: FileID(of: [byte]), size: Int(byte)),
+            at: milliseconds)
+    }
+
+    /// What the view says now, event by event.
+    var says: [Retention] { history.events.map(view.retention) }
+
+    func superseded(by indices: Int...) -> Retention {
+        .superseded(by: indices.map { history.events[$0].stamp })
+    }
+
+    func ids(_ kind: ImageKind = .thumbnail) -> [String] {
+        view.leastRecentlyUsed(kind).map(\.id)
+    }
+}
+
+private func album(_ id: String) -> Album {
+    let time = ZonedTime(Timestamp(milliseconds: 0))
+    return Album(id: id, ownerId: "u", name: "", createdAt: time, modifiedAt: time)
+}
+
+/// Events of the image cache and what ends images, few of each kind.
+private func history(
+    _ choices: inout Choices, _ count: ClosedRange<Int>
+) throws -> EventHistory {
+    var history = EventHistory()
+    let drafts = try choices.array(count) { choices in
+        var draft = try EventDraft(choices.imagePayload())
+        draft.id = UUID(integer: UInt128(choices.bits()) << 64 | UInt128(choices.bits()))
+        draft.time = Timestamp(milliseconds: Int64(choices.int(in: 0...9)))
+        return draft
+    }
+    for draft in drafts {
+        if choices.bool() {
+            history.addForeign(draft, source: UUID(integer: 2), sequence: 1)
+        } else {
+            history.addOwn(draft)
+        }
+    }
+    let notes = history.events.map { event in
+        "\(event.type) \(String(decoding: event.content.json ?? [], as: UTF8.self)) \(event.stamp)"
+    }
+    choices.note("\(notes)")
+    return history
+}
+
+private func shuffled(_ events: [Event], _ choices: inout Choices) -> [Event] {
+    var events = events
+    for index in events.indices.dropLast() {
+        events.swapAt(index, choices.int(in: index...events.count - 1))
+    }
+    return events
+}
+
+private func fold(_ events: some Sequence<Event>, toldApartMax: Int?) -> ImagesView {
+    var view = ImagesView(toldApartMax: toldApartMax)
+    for event in events { view.fold(event) }
+    return view
+}
+
+/// What is said of the images, from all events at once and without any bound.
+private struct Exact {
+    struct Name: Hashable {
+        var kind: ImageKind
+        var id: EntityID
+    }
+
+    var cached: [Name: Stamp] = [:]
+    var ended: [Name: Stamp] = [:]
+    var accessed: [Name: Stamp] = [:]
+    var cleared: [ImageKind: Stamp] = [:]
+
+    init(_ events: [Event]) {
+        func raise(_ all: inout [Name: Stamp], _ name: Name, _ event: Event) {
+            all[name] = max(all[name] ?? event.stamp, event.stamp)
+        }
+        for event in events {
+            let json = event.content.json ?? []
+            if let cached = try? ImageCached(json: json), event.type == ImageCached.type {
+                raise(&self.cached, Name(kind: cached.kind, id: EntityID(cached.id)), event)
+            } else if event.type == ImageRemoved.type, let gone = try? ImageRemoved(json: json) {
+                raise(&ended, Name(kind: gone.kind, id: EntityID(gone.id)), event)
+            } else if event.type == ImageAccessed.type, let used = try? ImageAccessed(json: json) {
+                raise(&accessed, Name(kind: used.kind, id: EntityID(used.id)), event)
+            } else if event.type == ImagesCleared.type, let gone = try? ImagesCleared(json: json) {
+                for kind in gone.kinds {
+                    cleared[kind] = max(cleared[kind] ?? event.stamp, event.stamp)
+                }
+            } else if let id = event.subject.map(EntityID.init) {
+                let kinds: [ImageKind] =
+                    event.type == AssetRemoved.type ? [.thumbnail, .preview] : [.albumThumbnail]
+                for kind in kinds { raise(&ended, Name(kind: kind, id: id), event) }
+            }
+        }
+    }
+
+    /// Ids, those first that were not used for longest.
+    func ids(_ kind: ImageKind) -> [String] {
+        cached.filter { name, stamp in
+            name.kind == kind && (ended[name].map { $0 < stamp } ?? true)
+                && (cleared[kind].map { $0 < stamp } ?? true)
+        }.sorted { a, b in
+            (max(a.value, accessed[a.key] ?? a.value), a.key.id)
+                < (max(b.value, accessed[b.key] ?? b.value), b.key.id)
+        }.map(\.key.id.string)
+    }
+}
+
+@Suite struct ImagesViewTests {
+    @Test(.verifies("IMG-1", "IMG-2", "VIEW-25"))
+    func `an image is the one that was cached last, unless something ended it later`() throws {
+        var bench = Bench()
+        try bench.cache("a", 7, at: 9)
+        try bench.cache("a", 3, at: 5)
+        try bench.cache("a", 4, of: .preview, at: 1)
+        #expect(bench.view.image(.thumbnail, "a")?.size == 7)
+        #expect(bench.view.image(.preview, "a")?.size == 4)
+        #expect(bench.view.size(of: .thumbnail) == ImageCacheSize(images: 1, bytes: 7))
+        #expect(!bench.view.refers(to: FileID(of: [3])))
+        try bench.add(ImageRemoved(kind: .thumbnail, id: "a", reason: .user), at: 8)
+        #expect(bench.view.image(.thumbnail, "a") != nil)
+        try bench.add(ImageRemoved(kind: .thumbnail, id: "a", reason: .user), at: 10)
+        #expect(bench.view.image(.thumbnail, "a") == nil)
+        #expect(bench.view.size(of: .thumbnail) == ImageCacheSize(images: 0, bytes: 0))
+        #expect(!bench.view.refers(to: FileID(of: [7])))
+        #expect(bench.view.refers(to: FileID(of: [4])))
+        #expect(
+            bench.view.rows().map { String(decoding: $0.json, as: UTF8.self) } == [
+                #"{"kind":"preview","id":"a","file":"\#(FileID(of: [4]))","size":4,"#
+                    + #""cachedAt":"1970-01-01T00:00:00.001Z","#
+                    + #""lastAccessedAt":"1970-01-01T00:00:00.001Z"}"#
+            ])
+    }
+
+    @Test(.verifies("IMG-3"))
+    func `the removal of an asset ends its thumbnail and its preview, and what comes later counts`()
+        throws
+    {
+        var bench = Bench()
+        try bench.cache("a", at: 1)
+        try bench.cache("a", of: .preview, at: 1)
+        try bench.cache("a", of: .albumThumbnail, at: 1)
+        try bench.cache("b", at: 1)
+        try bench.add(AssetRemoved(assetId: "a"), at: 5)
+        #expect(bench.ids() == ["b"])
+        #expect(bench.ids(.preview) == [])
+        #expect(bench.ids(.albumThumbnail) == ["a"])
+        // Late, and cached before the removal.
+        try bench.cache("a", at: 4)
+        #expect(bench.ids() == ["b"])
+        try bench.cache("a", at: 6)
+        #expect(bench.ids() == ["b", "a"])
+    }
+
+    @Test(.verifies("IMG-3"))
+    func `every change of an album ends its thumbnail`() throws {
+        let links = AlbumLinks(albumId: "a", assetIds: ["x"])
+        let changes: [any EventPayload] = [
+            AlbumStored(album("a")), AlbumLinked(links), AlbumUnlinked(links),
+            AlbumRemoved(albumId: "a"),
+        ]
+        for change in changes {
+            var bench = Bench()
+            try bench.cache("a", of: .albumThumbnail, at: 1)
+            try bench.cache("b", of: .albumThumbnail, at: 1)
+            try bench.cache("a", at: 1)
+            try bench.add(change, at: 5)
+            #expect(bench.ids(.albumThumbnail) == ["b"])
+            #expect(bench.ids() == ["a"])
+            try bench.cache("a", of: .albumThumbnail, at: 4)
+            #expect(bench.ids(.albumThumbnail) == ["b"])
+        }
+    }
+
+    @Test(.verifies("IMG-2"))
+    func `clearing ends the images of the kinds it names`() throws {
+        var bench = Bench()
+        try bench.cache("a", at: 1)
+        try bench.cache("b", at: 9)
+        try bench.cache("a", of: .preview, at: 1)
+        try bench.cache("a", of: .albumThumbnail, at: 1)
+        try bench.add(ImagesCleared(kinds: [.thumbnail, .albumThumbnail]), at: 5)
+        #expect(bench.ids() == ["b"])
+        #expect(bench.ids(.preview) == ["a"])
+        #expect(bench.ids(.albumThumbnail) == [])
+        try bench.cache("c", at: 4)
+        #expect(bench.ids() == ["b"])
+    }
+
+    @Test(.verifies("IMG-5"))
+    func `images are in order of their last access, to have been cached included`() throws {
+        var bench = Bench()
+        for (id, time) in [("a", 1), ("b", 2), ("c", 3)] { try bench.cache(id, at: Int64(time)) }
+        try bench.add(ImageAccessed(kind: .thumbnail, id: "a"), at: 7)
+        try bench.add(ImageAccessed(kind: .thumbnail, id: "a"), at: 2)
+        try bench.add(ImageAccessed(kind: .preview, id: "b"), at: 9)
+        #expect(bench.ids() == ["b", "c", "a"])
+        #expect(bench.view.image(.thumbnail, "a")?.lastAccessedAt == Timestamp(milliseconds: 7))
+        #expect(bench.view.image(.thumbnail, "a")?.cachedAt == Timestamp(milliseconds: 1))
+    }
+
+    @Test(.verifies("VIEW-3"))
+    func `what breaks the rules of its type is counted, and what is not its own costs nothing`()
+        throws
+    {
+        var bench = Bench()
+        for (type, data) in [
+            ("image.cached", #"{"kind":"thumbnail","id":"","file":"x","size":1}"#),
+            ("image.cached", #"{"kind":"x","id":"a","file":"\#(FileID(of: []))","size":1}"#),
+            ("image.cached", #"{"kind":"preview","id":"a","file":"","size":1}"#),
+            ("image.cached", #"{"kind":"preview","id":"a","file":"\#(FileID(of: []))"}"#),
+            ("image.removed", #"{"kind":"preview","id":"a","reason":"age"}"#),
+            ("image.accessed", #"{"kind":"preview"}"#), ("images.cleared", #"{"kinds":[]}"#),
+            ("images.cleared", #"{"kinds":["all"]}"#), ("images.cleared", "{}"),
+            ("asset.removed", "{}"), ("album.stored", "{}"), ("album.linked", "7"),
+        ] {
+            bench.view.fold(
+                bench.history.addOwn(
+                    EventDraft(type: "daybook.\(type)", data: .json(Array(data.utf8)))))
+        }
+        for type in ["daybook.images.moved", "daybook.album.x", "daybook.asset.stored"] {
+            bench.view.fold(
+                bench.history.addOwn(EventDraft(type: type, data: .json(Array("{}".utf8)))))
+        }
+        #expect(bench.view.ignored == 12)
+        #expect(bench.says[..<12].allSatisfy { $0 == .needed(.notUnderstood) })
+        #expect(bench.says[12...].allSatisfy { $0 == .unconcerned })
+    }
+
+    @Test(.verifies("IMG-2", "IMG-3", "IMG-5"))
+    func `the view says what all events together say`() throws {
+        try Property.check("fold = the exact rule", runs: 300) { choices in
+            let events = try history(&choices, 1...30).events
+            let (view, exact) = (fold(events, toldApartMax: nil), Exact(events))
+            for kind in ImageKind.allCases {
+                let ids = view.leastRecentlyUsed(kind).map(\.id)
+                try #require(ids.map(EntityID.init) == exact.ids(kind).map(EntityID.init))
+                try #require(view.size(of: kind).images == ids.count)
+            }
+        }
+    }
+
+    @Test(.verifies("IMG-4", "VIEW-2"))
+    func `however little is told apart, order does not matter, and what has ended is not there`()
+        throws
+    {
+        try Property.check(
+            "small tables", runs: 500, covering: ["something was summed up"]
+        ) { choices in
+            let events = try history(&choices, 1...30).events
+            let most = choices.int(in: 1...3)
+            let (view, exact) = (fold(events, toldApartMax: most), Exact(events))
+            let other = fold(shuffled(events, &choices), toldApartMax: most)
+            try #require(view.encodedState() == other.encodedState())
+            try #require(view.rows() == other.rows())
+            for kind in ImageKind.allCases {
+                let ids = Set(view.leastRecentlyUsed(kind).map { EntityID($0.id) })
+                let all = Set(exact.ids(kind).map(EntityID.init))
+                try #require(ids.isSubset(of: all))
+                try #require(
+                    ids == Set(other.leastRecentlyUsed(kind).map { EntityID($0.id) }))
+                if ids != all { choices.count("something was summed up") }
+            }
+        }
+    }
+
+    @Test(.verifies("CMP-1", "IMG-4"))
+    func `what is superseded can go, whatever comes later`() throws {
+        try Property.check(
+            "fold(L - R + X) = fold(L + X)", runs: 500, covering: ["went"]
+        ) { choices in
+            let all = try history(&choices, 1...30).events
+            let most = choices.bool() ? choices.int(in: 1...3) : nil
+            let cut = choices.int(in: 0...all.count)
+            let (past, later) = (Array(all[..<cut]), all[cut...])
+            let view = fold(past, toldApartMax: most)
+            let stamps = Set(past.map(\.stamp))
+            let kept = try past.filter { event in
+                guard case .superseded(let others) = view.retention(of: event) else { return true }
+                // By events that are there and are needed themselves.
+                try #require(!others.isEmpty && stamps.isSuperset(of: others))
+                for other in past where others.contains(other.stamp) {
+                    guard case .needed = view.retention(of: other) else {
+                        Issue.record("superseded by what is not needed")
+                        continue
+                    }
+                }
+                choices.count("went")
+                return false
+            }
+            let gone = past.filter { event in !kept.contains { $0.stamp == event.stamp } }
+            let some = kept + gone.filter { _ in choices.bool() }
+            try #require(
+                fold(some + later, toldApartMax: most).encodedState()
+                    == fold(all, toldApartMax: most).encodedState())
+        }
+    }
+
+    @Test(.verifies("CMP-3"))
+    func `the view needs what is there, the last access, and what has ended images`() throws {
+        var bench = Bench()
+        try bench.cache("a", at: 1)
+        try bench.cache("a", at: 3)
+        try bench.add(ImageAccessed(kind: .thumbnail, id: "a"), at: 4)
+        try bench.add(ImageAccessed(kind: .thumbnail, id: "a"), at: 2)
+        #expect(
+            bench.says == [
+                bench.superseded(by: 1), .needed(.current), .needed(.current),
+                bench.superseded(by: 2),
+            ])
+        try bench.add(AssetRemoved(assetId: "a"), at: 5)
+        try bench.add(AssetRemoved(assetId: "a"), at: 6)
+        #expect(bench.says[1] == bench.superseded(by: 5))
+        #expect(bench.says[4] == bench.superseded(by: 5))
+        #expect(bench.says[5] == .needed(.deletion))
+        try bench.add(ImagesCleared(kinds: [.thumbnail]), at: 9)
+        #expect(
+            bench.says == [
+                bench.superseded(by: 6), bench.superseded(by: 6), bench.superseded(by: 6),
+                bench.superseded(by: 6), bench.superseded(by: 5), .needed(.deletion),
+                .needed(.deletion),
+            ])
+        try bench.add(ImagesCleared(kinds: [.thumbnail, .preview]), at: 10)
+        #expect(bench.says[6] == bench.superseded(by: 7, 7))
+    }
+
+    @Test(.verifies("IMG-4"))
+    func `assets without images cost what is told apart of them and no more`() throws {
+        var bench = Bench()
+        try bench.cache("kept", at: 1_000_000)
+        for number in 0..<100_000 {
+            let time = ZonedTime(Timestamp(milliseconds: 0))
+            let id = "8f14e45f-ceea-467f-a8d2-\(100_000_000_000 + number)"
+            try bench.add(AssetRemoved(assetId: id), at: Int64(number))
+            if number % 100 == 0 {
+                try bench.add(
+                    AssetStored(
+                        Asset(
+                            id: id, ownerId: "u", checksum: "c", type: .image, fileName: "",
+                            fileCreatedAt: time, fileModifiedAt: time, updatedAt: time)),
+                    at: Int64(number) + 1)
+            }
+        }
+        let bytes = try #require(bench.view.encodedState()).count
+        print("the state has \(bytes) bytes after 100,000 removed assets")
+        #expect(bytes < 400_000)
+        #expect(bench.ids() == ["kept"])
+    }
+}

@@ -1,0 +1,219 @@
+// What is fetched ahead, row by row: which trigger means what on which system.
+// Spec/learning.md, LRN-20 to LRN-24.
+
+import DaybookTestKit
+import EventSourcing
+import Foundation
+import OfflineModel
+import TestSupport
+import Testing
+
+private let hour: Int64 = 3_600_000
+private let now: Int64 = 1_800_000_000_000
+
+/// A state that events have led to.
+private struct Bench {
+    var history = EventHistory()
+    var learning = LearningView()
+    var progress = ProgressView()
+
+    init(selected: Bool = true) throws {
+        if selected {
+            try add(CombinationSelected(userId: "u", combination: spanish), at: 0)
+        }
+        try add(
+            CoursesListed(
+                combination: spanish,
+                courses: [
+                    ListedCourse(
+                        id: "c", lessons: ["a", "b", "z"].map { ListedLesson(id: $0) }),
+                    ListedCourse(id: "d", lessons: [ListedLesson(id: "q")]),
+                ]), at: 0)
+    }
+
+    mutating func add(_ payload: some EventPayload, at milliseconds: Int64) throws {
+        let event = history.addOwn(
+            try EventDraft(payload, time: Timestamp(milliseconds: milliseconds)))
+        learning.fold(event)
+        progress.fold(event)
+    }
+
+    mutating func store(_ reviewId: String, at milliseconds: Int64) throws {
+        try add(
+            ReviewStored(
+                userId: "u", reviewId: reviewId, combination: spanish, order: 0,
+                material: LearningMaterial(content: Array("{}".utf8), isExplicit: false)),
+            at: milliseconds)
+    }
+
+    mutating func complete(_ reviewId: String, at milliseconds: Int64) throws {
+        try add(
+            ReviewCompleted(
+                userId: "u", courseId: "c", reviewId: reviewId, itemsSeen: 1, itemsCorrect: 1),
+            at: milliseconds)
+    }
+
+    func state(at milliseconds: Int64 = now, fetchedAt: Int64? = nil) -> PrefetchState {
+        PrefetchState(
+            learning: learning, progress: progress, userId: "u",
+            now: Timestamp(milliseconds: milliseconds),
+            fetchedAt: fetchedAt.map { Timestamp(milliseconds: $0) })
+    }
+}
+
+@Suite struct PrefetchPolicyTests {
+    private static let reviews = [PrefetchPolicy.Work.reviews(first: 5, spanish)]
+    private static let policies = ["iOS": PrefetchPolicy.iOS, "Android": .android]
+
+    /// The table of the document: a trigger, and whether it makes sessions be fetched.
+    static let rows: [(PrefetchPolicy.Trigger, iOS: Bool, android: Bool)] = [
+        (.appStart, true, true),
+        (.appResume, true, false),
+        (.reviewFinish, true, false),
+        (.logIn, true, false),
+        (.combinationChange, true, false),
+        (.completionAge, false, true),
+        (.lastReviewDone, false, true),
+    ]
+
+    @Test(.verifies("LRN-20"), arguments: rows)
+    func `each system fetches sessions on its own triggers and on no other`(
+        trigger: PrefetchPolicy.Trigger, iOS: Bool, android: Bool
+    ) throws {
+        var bench = try Bench()
+        // So that the last two are true: one session, done, long ago.
+        try bench.store("r", at: now - 100 * hour)
+        try bench.complete("r", at: now - 50 * hour)
+        #expect(
+            PrefetchPolicy.iOS.work(for: trigger, in: bench.state()) == (iOS ? Self.reviews : []))
+        #expect(
+            PrefetchPolicy.android.work(for: trigger, in: bench.state())
+                == (android ? Self.reviews : []))
+    }
+
+    @Test(.verifies("LRN-21"))
+    func `five sessions are fetched whatever is there, and none before languages are chosen`()
+        throws
+    {
+        var bench = try Bench()
+        for index in 0..<7 { try bench.store("r\(index)", at: now) }
+        var policy = PrefetchPolicy.iOS
+        #expect(policy.work(for: .appStart, in: bench.state()) == Self.reviews)
+        policy.reviewCount = 2
+        #expect(
+            policy.work(for: .appStart, in: bench.state()) == [.reviews(first: 2, spanish)])
+        policy.reviewCount = .min
+        #expect(policy.work(for: .appStart, in: bench.state()).isEmpty)
+        let unknown = try Bench(selected: false)
+        for policy in Self.policies.values {
+            for (trigger, _, _) in Self.rows {
+                #expect(policy.work(for: trigger, in: unknown.state()).isEmpty)
+            }
+            #expect(policy.due(in: unknown.state()) == nil)
+        }
+    }
+
+    @Test(.verifies("LRN-22"))
+    func `the last session is done when there are some and all are completed`() throws {
+        var bench = try Bench()
+        func work() -> [PrefetchPolicy.Work] {
+            PrefetchPolicy.android.work(for: .lastReviewDone, in: bench.state())
+        }
+        #expect(work().isEmpty)
+        try bench.store("r", at: now)
+        try bench.store("s", at: now)
+        #expect(work().isEmpty)
+        try bench.complete("r", at: now)
+        #expect(work().isEmpty)
+        try bench.complete("s", at: now)
+        #expect(work() == Self.reviews)
+        try bench.store("t", at: now)
+        #expect(work().isEmpty)
+        try bench.complete("t", at: now)
+        #expect(work() == Self.reviews)
+        // What was fetched anew is to be done anew.
+        try bench.store("t", at: now + 1)
+        #expect(
+            PrefetchPolicy.android.work(
+                for: .lastReviewDone, in: bench.state(at: now + 1)
+            ).isEmpty)
+        #expect(work() == Self.reviews)
+    }
+
+    @Test(.verifies("LRN-23"))
+    func `eighteen hours after the first completion since the last fetch it is due`() throws {
+        var bench = try Bench()
+        let policy = PrefetchPolicy.android
+        func due(_ state: PrefetchState) -> Int64? { policy.due(in: state)?.milliseconds }
+        func isDue(_ state: PrefetchState) -> Bool {
+            !policy.work(for: .completionAge, in: state).isEmpty
+        }
+        #expect(due(bench.state()) == nil && !isDue(bench.state()))
+        try bench.store("r", at: now - 40 * hour)
+        try bench.complete("old", at: now - 41 * hour)
+        #expect(due(bench.state()) == nil)
+        try bench.add(
+            LessonCompleted(userId: "u", courseId: "c", lessonId: "a"), at: now - 18 * hour + 1)
+        // A later one does not put it off.
+        try bench.complete("r", at: now - 2 * hour)
+        #expect(due(bench.state()) == now + 1 && !isDue(bench.state()))
+        #expect(isDue(bench.state(at: now + 1)))
+        // A fetch that brought nothing counts, too; and one that is on record.
+        #expect(due(bench.state(fetchedAt: now - hour)) == nil)
+        try bench.store("s", at: now - 3 * hour)
+        #expect(due(bench.state()) == now + 16 * hour)
+        #expect(PrefetchPolicy.iOS.due(in: bench.state()) == nil)
+    }
+
+    @Test(.verifies("LRN-23"))
+    func `times of wrong clocks put nothing off by more than eighteen hours, and trap nowhere`()
+        throws
+    {
+        var bench = try Bench()
+        try bench.complete("r", at: Timestamp.range.upperBound)
+        var policy = PrefetchPolicy.android
+        func due(at now: Int64, fetchedAt: Int64? = nil) -> Int64? {
+            policy.due(in: bench.state(at: now, fetchedAt: fetchedAt))?.milliseconds
+        }
+        // It does not move on with the time.
+        for later in [now, now + 17 * hour, now + 18 * hour] {
+            #expect(due(at: later, fetchedAt: now) == now + 18 * hour)
+            #expect(due(at: later) == later)
+            // What was fetched in a time yet to come does not count.
+            #expect(due(at: later, fetchedAt: later + 1) == later)
+        }
+        policy.completionAgeSeconds = .max
+        #expect(due(at: now, fetchedAt: now) == Timestamp.range.upperBound)
+        policy.completionAgeSeconds = .min
+        #expect(due(at: now, fetchedAt: now) == now + 60_000)
+        try bench.complete("s", at: Timestamp.range.lowerBound)
+        for now in [Int64.min, .max] {
+            #expect(
+                policy.due(in: bench.state(at: now))?.milliseconds
+                    == Timestamp.range.lowerBound + 60_000)
+        }
+    }
+
+    @Test(.verifies("LRN-24"), arguments: [PrefetchPolicy.iOS, .android])
+    func `a started lesson makes the next one be fetched unless it is there or the last`(
+        policy: PrefetchPolicy
+    ) throws {
+        var bench = try Bench()
+        func work(_ lesson: String, _ course: String = "c") -> [PrefetchPolicy.Work] {
+            policy.work(
+                for: .lessonStart(lessonId: lesson, courseId: course), in: bench.state())
+        }
+        #expect(work("a") == [.lesson(lessonId: "b", courseId: "c", spanish)])
+        #expect(work("z").isEmpty && work("q", "d").isEmpty && work("unknown").isEmpty)
+        try bench.add(
+            LessonStored(
+                courseId: "c", lessonId: "b",
+                material: LearningMaterial(content: Array("{}".utf8), isExplicit: false)), at: 1)
+        #expect(work("a").isEmpty)
+        #expect(work("b") == [.lesson(lessonId: "z", courseId: "c", spanish)])
+        var quiet = policy
+        quiet.fetchesNextLesson = false
+        #expect(
+            quiet.work(for: .lessonStart(lessonId: "b", courseId: "c"), in: bench.state()).isEmpty)
+    }
+}

@@ -1,0 +1,602 @@
+// What an app does with assets and albums: put, find, delete, link, free space. Spec/media.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+private final class Clock: Sendable {
+    private let value = Mutex<Int64>(1_800_000_000_000)
+    var milliseconds: Int64 {
+        get { value.withLock { $0 } }
+        set { value.withLock { $0 = newValue } }
+    }
+}
+
+private func openStore(
+    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: Clock = Clock()
+) async throws -> OfflineStore {
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"),
+        environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
+}
+
+private func time(_ milliseconds: Int64) -> ZonedTime {
+    ZonedTime(Timestamp(milliseconds: milliseconds))
+}
+
+private let day: Int64 = 86_400_000
+
+private func asset(
+    _ id: String, remote: String? = nil, local: String? = nil, checksum: String? = nil,
+    _ type: AssetType = .image, daysAgo: Int64 = 100, favorite: Bool = false
+) -> Asset {
+    Asset(
+        id: id, remoteId: remote, localId: local, ownerId: "u", checksum: checksum ?? id,
+        type: type, fileName: "\(id).jpg",
+        fileCreatedAt: time(1_800_000_000_000 - daysAgo * day), fileModifiedAt: time(0),
+        updatedAt: time(0), isFavorite: favorite)
+}
+
+private func album(_ id: String, remote: String? = nil) -> Album {
+    Album(
+        id: id, remoteId: remote, ownerId: "u", name: id, createdAt: time(0), modifiedAt: time(0))
+}
+
+private struct AppError: Error {}
+
+/// What a device's media library does when it is asked to delete.
+private actor Library {
+    private(set) var asked: [[String]] = []
+    private var there: Set<String>
+    private let refusing: Set<String>
+    private let fails: Bool
+
+    init(_ there: Set<String>, refusing: Set<String> = [], fails: Bool = false) {
+        (self.there, self.refusing, self.fails) = (there, refusing, fails)
+    }
+
+    func delete(_ ids: [String]) throws -> [String] {
+        asked.append(ids)
+        if fails, asked.count > 1 { throw AppError() }
+        there.subtract(Set(ids).subtracting(refusing))
+        return ids.filter { !refusing.contains($0) }
+    }
+
+    var left: Set<String> { there }
+}
+
+@Suite struct MediaCommandTests {
+    // MARK: Assets
+
+    @Test(.verifies("MED-1", "MED-2", "MED-3"))
+    func `an asset that was put is found by each of its keys, with its properties`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        let photo = asset("a", remote: "r", local: "1")
+        let properties = Array(#"{"exif":{"iso":1e2}}"#.utf8)
+        try await store.assets.put(photo, properties: properties)
+        func check() async throws {
+            #expect(store.assets.asset("a").current == photo)
+            #expect(store.assets.asset(remoteId: "r").current == photo)
+            #expect(store.assets.asset(localId: "1").current == photo)
+            #expect(store.assets.asset(ownerId: "u", checksum: "a").current == photo)
+            #expect(store.assets.assets(ownedBy: "u").current == [photo])
+            let moment = photo.fileCreatedAt.moment
+            #expect(
+                store.assets.assets(takenFrom: moment, through: moment).current == [photo])
+            #expect(store.assets.count.current == 1)
+            #expect(try await store.assets.properties(of: "a") == properties)
+        }
+        try await check()
+        try await store.close()
+        store = try await openStore(files)
+        try await check()
+        // To put it again keeps nothing of the old one.
+        try await store.assets.put(asset("a"))
+        #expect(store.assets.asset(remoteId: "r").current == nil)
+        #expect(try await store.assets.properties(of: "a") == nil)
+        #expect(try await store.assets.properties(of: "nobody") == nil)
+        try await store.close()
+    }
+
+    @Test(
+        .verifies("MED-4"),
+        arguments: [
+            (asset("b", remote: "r"), "the remote id r"),
+            (asset("b", local: "1"), "the local id 1"),
+            (asset("b", checksum: "a"), "the checksum a of the owner u"),
+        ])
+    func `an asset with a key of another is refused, which is named`(
+        other: Asset, words: String
+    ) async throws {
+        let store = try await openStore()
+        try await store.assets.put(asset("a", remote: "r", local: "1"))
+        let before = await store.events.lastDurable
+        let error = try #require(
+            await #expect(throws: EventError.self) {
+                try await store.assets.putAll([asset("c"), other])
+            })
+        #expect(error.code == .refused)
+        #expect(error.detail == "the asset b cannot have \(words): the asset a has it")
+        #expect(await store.events.lastDurable == before)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-4"))
+    func `what counts is how things are when all are stored`() async throws {
+        let store = try await openStore()
+        try await store.assets.putAll([asset("a", remote: "1"), asset("b", remote: "2")])
+        // Two change places; the last word on an asset counts.
+        try await store.assets.putAll([
+            asset("a", remote: "1"), asset("a", remote: "2"), asset("b", remote: "1"),
+        ])
+        #expect(store.assets.asset(remoteId: "1").current?.id == "b")
+        #expect(store.assets.asset(remoteId: "2").current?.id == "a")
+        await #expect(throws: EventError.self) {
+            try await store.assets.putAll([asset("c", local: "9"), asset("d", local: "9")])
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-4", "MED-6"))
+    func `commands keep to the rule of a model that searches through all assets`() async throws {
+        try await Property.check(
+            "the unique rule", runs: 60, covering: ["refused", "put", "deleted", "imported"]
+        ) { choices in
+            let store = try await openStore()
+            var model: [EntityID: Asset] = [:]
+            var isRuled = true
+            for _ in 0..<choices.int(in: 1...12) {
+                let assets = choices.array(1...3) { $0.asset() }
+                switch choices.int(in: 0...5) {
+                case 0:
+                    let gone = try await store.assets.delete(assets.map(\.id))
+                    let expected = Set(assets.map { EntityID($0.id) }).filter { model[$0] != nil }
+                    try #require(Set(gone.map(EntityID.init)) == expected)
+                    for id in expected { model[id] = nil }
+                    choices.count("deleted")
+                case 1 where choices.bool(oneIn: 3):
+                    // What is imported is taken as fact.
+                    try await store.append(AssetStored(assets[0]))
+                    model[EntityID(assets[0].id)] = assets[0]
+                    isRuled = Self.isRuled(model)
+                    choices.count("imported")
+                default:
+                    var next = model
+                    for asset in assets { next[EntityID(asset.id)] = asset }
+                    do {
+                        try await store.assets.putAll(assets)
+                        try #require(!isRuled || Self.isRuled(next))
+                        model = next
+                        choices.count("put")
+                    } catch let error as EventError {
+                        try #require(error.code == .refused)
+                        try #require(!Self.isRuled(next))
+                        choices.count("refused")
+                    }
+                    isRuled = Self.isRuled(model)
+                }
+                try #require(Set(store.view(AssetsView.self).all) == Set(model.values))
+            }
+            try await store.close()
+        }
+    }
+
+    /// Whether no two assets have one key.
+    private static func isRuled(_ assets: [EntityID: Asset]) -> Bool {
+        func unique(_ keys: [[EntityID]]) -> Bool { Set(keys).count == keys.count }
+        return unique(assets.values.compactMap { $0.remoteId.map { [EntityID($0)] } })
+            && unique(assets.values.compactMap { $0.localId.map { [EntityID($0)] } })
+            && unique(assets.values.map { [EntityID($0.ownerId), EntityID($0.checksum)] })
+    }
+
+    @Test(.verifies("MED-5"))
+    func `what is too large is refused with the limit, and nothing of it is recorded`()
+        async throws
+    {
+        let store = try await openStore()
+        let text = String(repeating: "x", count: 1 << 20)
+        for (assets, limit) in [
+            ([AssetStored(asset("a"), properties: Array(#"{"x":"\#(text)"}"#.utf8))], 1 << 20),
+            (
+                (0..<5).map {
+                    let text = String(repeating: "x", count: 900_000)
+                    return AssetStored(
+                        asset("\($0)"), properties: Array(#"{"x":"\#(text)"}"#.utf8))
+                }, FormatLimit.commitPlaintextBytesMax
+            ),
+        ] {
+            let error = try #require(
+                await #expect(throws: EventError.self) { try await store.assets.putAll(assets) })
+            #expect(error.code == .tooLarge && error.detail.contains("\(limit)"))
+        }
+        #expect(store.assets.count.current == 0)
+        #expect(await store.events.lastDurable == .zero)
+        await #expect(throws: EventError.self) {
+            try await store.assets.putAll([asset("good"), asset("")])
+        }
+        #expect(store.assets.count.current == 0)
+        try await store.assets.putAll([Asset]())
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-5"))
+    func `assets that are put together are there or not, wherever the power fails`() async throws {
+        let files = SimulatedFileSystem()
+        let store = try await OfflineStore.open(
+            at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+        files.record()
+        try await store.assets.putAll((0..<300).map { asset("asset-\($0)") })
+        try await store.assets.delete((0..<300).map { "asset-\($0)" })
+        var counts: Set<Int> = []
+        var disks: [SimulatedFileSystem] = []
+        for point in files.crashPoints {
+            point.forEachState(in: .init(combinationsMax: 4, samples: 2)) { disk, _ in
+                disks.append(disk)
+            }
+        }
+        for disk in disks {
+            let after = try await OfflineStore.open(
+                at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: disk))
+            counts.insert(after.assets.count.current)
+            try await after.close()
+        }
+        #expect(counts == [0, 300])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-6"))
+    func `assets are deleted by id and by the server's id; what is not there is passed over`()
+        async throws
+    {
+        let store = try await openStore()
+        try await store.assets.putAll([
+            asset("a", remote: "1"), asset("b", remote: "2"), asset("c", remote: "3"),
+        ])
+        #expect(try await store.assets.delete(["a", "x", "a"]) == ["a"])
+        #expect(try await store.assets.deleteAllByRemoteId(["1", "3", "3"]) == ["c"])
+        #expect(store.assets.count.current == 1)
+        // Imported assets with one server's id all go.
+        try await store.append(AssetStored(asset("d", remote: "2")))
+        #expect(try await store.assets.deleteAllByRemoteId(["2"]) == ["d", "b"])
+        let before = await store.events.lastDurable
+        #expect(try await store.assets.delete(["a"]).isEmpty)
+        #expect(await store.events.lastDurable == before)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-12"))
+    func `commands count although the clock was ahead before`() async throws {
+        let clock = Clock()
+        let store = try await openStore(InMemoryFileSystem(), clock)
+        clock.milliseconds += 30 * day
+        try await store.assets.put(asset("a", remote: "r"))
+        try await store.albums.put(album("s"))
+        try await store.albums.link("s", assets: ["a"])
+        try await store.deviceMedia.addDuplicates(["d"])
+        clock.milliseconds -= 60 * day
+        try await store.assets.put(asset("a", remote: "s"))
+        #expect(store.assets.asset(remoteId: "s").current?.id == "a")
+        try await store.assets.delete(["a"])
+        #expect(store.assets.count.current == 0)
+        #expect(store.albums.assetIDs(of: "s").current.isEmpty)
+        try await store.assets.put(asset("a"))
+        try await store.albums.link("s", assets: ["a"])
+        #expect(store.albums.assetIDs(of: "s").current == ["a"])
+        try await store.albums.unlink("s", assets: ["a"])
+        #expect(store.albums.assetIDs(of: "s").current.isEmpty)
+        try await store.albums.delete(["s"])
+        #expect(store.albums.albums.current.isEmpty)
+        try await store.albums.put(album("s"))
+        #expect(store.albums.albums.current.count == 1)
+        try await store.deviceMedia.deleteDuplicates(["d"])
+        #expect(!store.deviceMedia.isDuplicate("d"))
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-1", "MED-13"))
+    func `properties are read after compaction, and gone with their asset`() async throws {
+        let store = try await openStore()
+        for number in 0..<40 {
+            try await store.assets.put(
+                asset("a"), properties: Array(#"{"number":\#(number)}"#.utf8))
+        }
+        try store.events.log.roll()
+        try await store.compact()
+        #expect(
+            try await store.assets.properties(of: "a") == Array(#"{"number":39}"#.utf8))
+        try await store.assets.delete(["a"])
+        #expect(try await store.assets.properties(of: "a") == nil)
+        try await store.close()
+    }
+
+    // MARK: Albums
+
+    @Test(.verifies("MED-8"))
+    func `albums are linked to what is there, each link once`() async throws {
+        let store = try await openStore()
+        try await store.assets.putAll([asset("a"), asset("b")])
+        try await store.albums.putAll([album("s", remote: "r"), album("t")])
+        try await store.albums.link("s", assets: ["b", "a"], users: ["v"])
+        let before = await store.events.lastDurable
+        try await store.albums.link("s", assets: ["a"], users: ["v"])
+        try await store.albums.unlink("t", assets: ["a"], users: ["v"])
+        #expect(await store.events.lastDurable == before)
+        for (album, asset) in [("x", "a"), ("s", "x")] {
+            await #expect(throws: EventError.self) {
+                try await store.albums.link(album, assets: [asset])
+            }
+        }
+        await #expect(throws: EventError.self) {
+            try await store.albums.unlink("x", assets: ["a"])
+        }
+        #expect(store.albums.album(remoteId: "r").current == store.albums.album("s").current)
+        #expect(store.albums.assets(of: "s").map(\.id) == ["a", "b"])
+        #expect(store.albums.userIDs(of: "s").current == ["v"])
+        #expect(store.albums.albums(containing: "a").current.map(\.id) == ["s"])
+        try await store.assets.delete(["a"])
+        #expect(store.albums.assets(of: "s").map(\.id) == ["b"])
+        try await store.albums.unlink("s", assets: ["b"], users: ["v"])
+        #expect(store.albums.assets(of: "s").isEmpty)
+        #expect(try await store.albums.delete(["s", "x", "s"]) == ["s"])
+        #expect(store.albums.albums.current.map(\.id) == ["t"])
+        #expect(store.assets.count.current == 1)
+        try await store.close()
+    }
+
+    // MARK: The small collections
+
+    @Test(.verifies("MED-10", "MED-11"))
+    func `the small collections are put, read and deleted`() async throws {
+        let store = try await openStore()
+        let device = store.deviceMedia
+        let camera = BackupAlbum(id: "1", name: "Camera", selection: .exclude)
+        try await device.put([camera])
+        try await device.addDuplicates(["d", "e"])
+        let etag = AssetETag(id: "u", assetCount: 7, time: time(9))
+        try await device.put(etag)
+        let ios = DeviceAsset.ios(id: "x", hash: "h", modifiedTime: time(3))
+        try await device.put([ios, .android(id: "x", hash: "h"), .android(id: "y", hash: "h")])
+        let before = await store.events.lastDurable
+        try await device.addDuplicates(["e"])
+        try await device.deleteETags(of: ["v"])
+        try await device.deleteBackupAlbums(["2"])
+        try await device.deleteDeviceAssets(["y"], on: .ios)
+        #expect(await store.events.lastDurable == before)
+        #expect(device.backupAlbums.current == [camera])
+        #expect(device.duplicates.current == ["d", "e"] && device.isDuplicate("d"))
+        #expect(device.etag(of: "u").current == etag)
+        #expect(device.deviceAssets(["x", "y"], on: .ios) == [ios])
+        #expect(device.deviceAssets(on: .android).current.map(\.id) == ["x", "y"])
+        try await device.deleteBackupAlbums(["1"])
+        try await device.deleteDuplicates(["d"])
+        try await device.deleteETags(of: ["u"])
+        try await device.deleteDeviceAssets(["x"], on: .android)
+        #expect(device.backupAlbums.current.isEmpty && device.duplicates.current == ["e"])
+        #expect(device.etag(of: "u").current == nil)
+        #expect(device.deviceAssets(on: .android).current.map(\.id) == ["y"])
+        #expect(device.deviceAssets(on: .ios).current == [ios])
+        try await store.close()
+    }
+
+    // MARK: Freeing space
+
+    @Test(.verifies("MED-14", "MED-15"))
+    func `each setting keeps what it says, and only what is backed up goes`() async throws {
+        let store = try await openStore()
+        var trashed = asset("trashed", remote: "5", local: "5")
+        trashed.isTrashed = true
+        try await store.assets.putAll([
+            asset("photo", remote: "1", local: "1"), asset("only-local", local: "2"),
+            asset("only-remote", remote: "3"), trashed,
+            asset("video", remote: "6", local: "6", .video, daysAgo: 90),
+            asset("sound", remote: "7", local: "7", .audio, daysAgo: 80),
+            asset("favorite", remote: "8", local: "8", daysAgo: 70, favorite: true),
+            asset("recent", remote: "9", local: "9", daysAgo: 1),
+            asset("future", remote: "10", local: "10", daysAgo: -1),
+        ])
+        try await store.albums.put(album("s"))
+        try await store.albums.link("s", assets: ["video"])
+        func candidates(_ settings: CleanUpSettings) async -> [String] {
+            await store.assets.cleanUpCandidates(settings).map(\.id)
+        }
+        #expect(await candidates(CleanUpSettings()) == ["photo", "video", "sound", "recent"])
+        #expect(
+            await candidates(CleanUpSettings(keepFavorites: false, cutoffDaysAgo: 30))
+                == ["photo", "video", "sound", "favorite"])
+        #expect(
+            await candidates(CleanUpSettings(keepMediaType: .photos)) == ["video", "sound"])
+        #expect(
+            await candidates(CleanUpSettings(keepMediaType: .videos))
+                == ["photo", "sound", "recent"])
+        #expect(await candidates(CleanUpSettings(keepMediaType: .both)) == ["sound"])
+        #expect(
+            await candidates(CleanUpSettings(keepAlbumIds: ["x", "s"], cutoffDaysAgo: 1))
+                == ["photo", "sound"])
+        #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .max)).isEmpty)
+        #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .min)).count == 5)
+        #expect(await candidates(CleanUpSettings(cutoffDaysAgo: -2)).count == 5)
+        // What the user has set, if nothing else is said; what is not understood deletes nothing.
+        func chosen() async -> [String] { await store.assets.cleanUpCandidates().map(\.id) }
+        #expect(await chosen() == ["photo", "video", "sound", "recent"])
+        try await store.settings.put(.cleanupKeepFavorites, false)
+        try await store.settings.put(.cleanupKeepMediaType, "videos")
+        try await store.settings.put(.cleanupKeepAlbumIds, ["x"])
+        try await store.settings.put(.cleanupCutoffDaysAgo, 30)
+        #expect(await chosen() == ["photo", "sound", "favorite"])
+        try await store.settings.put(.cleanupKeepMediaType, "moving pictures")
+        #expect(await chosen() == ["sound"])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-14", "MED-16"))
+    func `what becomes the last copy while the app deletes others is not deleted`() async throws {
+        let store = try await openStore()
+        try await store.assets.putAll(
+            (0..<700).map {
+                asset("\($0)", remote: "r\($0)", local: "l\($0)", daysAgo: 900 - Int64($0))
+            })
+        // Another asset has the same copy, and must stay.
+        try await store.events.append(
+            [EventDraft(AssetStored(asset("twin", local: "l650")))])
+        let asked = Mutex<[[String]]>([])
+        try await store.assets.freeUpSpace(CleanUpSettings()) { localIds in
+            asked.withLock { $0.append(localIds) }
+            var trashed = asset("600", remote: "r600", local: "l600", daysAgo: 300)
+            trashed.isTrashed = true
+            try await store.assets.put(trashed)
+            try await store.assets.put(asset("610", local: "l610", daysAgo: 290))
+            return localIds
+        }
+        let all = Set(asked.withLock(\.self).joined())
+        #expect(all.count == 697 && all.isDisjoint(with: ["l600", "l610", "l650"]))
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-6", "IMG-3"))
+    func `an asset that is deleted takes the cached covers of its albums along`() async throws {
+        let store = try await openStore()
+        try await store.assets.putAll([asset("a"), asset("b")])
+        var shown = album("shown")
+        shown.thumbnailAssetId = "a"
+        for album in [album("holds"), shown, album("other")] {
+            try await store.albums.put(album)
+            // What is stored already is no change.
+            try await store.images.store([1], .albumThumbnail, album.id)
+            try await store.albums.put(album)
+        }
+        try await store.albums.link("holds", assets: ["a", "b"])
+        try await store.images.store([1], .albumThumbnail, "holds")
+        try await store.assets.delete(["a"])
+        let images = store.view(ImagesView.self)
+        #expect(images.image(.albumThumbnail, "holds") == nil)
+        #expect(images.image(.albumThumbnail, "shown") == nil)
+        #expect(images.image(.albumThumbnail, "other") != nil)
+        #expect(store.albums.assets(of: "holds").map(\.id) == ["b"])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-18", "IMG-11"))
+    func `an asset that is deleted and an album that changes end images of a clock that was ahead`()
+        async throws
+    {
+        let (files, now) = (InMemoryFileSystem(), Int64(1_771_756_214_425))
+        func open(ahead: Int64) async throws -> OfflineStore {
+            try await OfflineStore.open(
+                at: URL(filePath: "/log"),
+                environment: LogEnvironment(fileSystem: files, now: { now + ahead }))
+        }
+        var store = try await open(ahead: 31_536_000_000)
+        try await store.assets.putAll([asset("a"), asset("b")])
+        for id in ["s", "t", "u"] {
+            try await store.albums.put(album(id))
+            try await store.images.store([1], .albumThumbnail, id)
+        }
+        try await store.images.store([1], .thumbnail, "a")
+        try await store.images.store([1], .preview, "a")
+        try await store.close()
+        store = try await open(ahead: 0)
+        try await store.assets.delete(["a"])
+        try await store.albums.link("s", assets: ["b"])
+        var changed = album("t")
+        changed.name = "other"
+        try await store.albums.put(changed)
+        try await store.albums.delete(["u"])
+        let images = store.view(ImagesView.self)
+        for kind in ImageKind.allCases { #expect(images.size(of: kind).images == 0, "\(kind)") }
+        #expect(store.assets.asset("a").current == nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-16", "MED-18"))
+    func `local copies that the app deletes go from the record, the assets stay`() async throws {
+        let store = try await openStore()
+        let properties = Array(#"{"exif":7}"#.utf8)
+        try await store.assets.put(asset("a", remote: "1", local: "l-1"), properties: properties)
+        try await store.assets.put(asset("b", remote: "2", local: "l-2", daysAgo: 99))
+        try await store.assets.put(asset("c", remote: "3", local: "l-3", daysAgo: 98))
+        let library = Library(["l-1", "l-2", "l-3"], refusing: ["l-2"])
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) {
+            try await library.delete($0)
+        }
+        #expect(freed == ["a", "c"])
+        #expect(await library.asked == [["l-1", "l-2", "l-3"]])
+        #expect(store.assets.asset("a").current == asset("a", remote: "1"))
+        #expect(try await store.assets.properties(of: "a") == properties)
+        #expect(store.assets.asset(localId: "l-1").current == nil)
+        #expect(store.assets.asset(localId: "l-2").current?.id == "b")
+        #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).map(\.id) == ["b"])
+        #expect(store.outboxCount.current == 0)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-16"))
+    func `it goes in portions; what was reported before an error stays on record`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        let ids = (0..<1_200).map { "l-\($0)" }
+        for start in stride(from: 0, to: 1_200, by: 400) {
+            try await store.assets.putAll(
+                (start..<start + 400).map { asset("a-\($0)", remote: "r-\($0)", local: "l-\($0)") })
+        }
+        let library = Library(Set(ids), fails: true)
+        await #expect(throws: AppError.self) {
+            try await store.assets.freeUpSpace(CleanUpSettings()) { try await library.delete($0) }
+        }
+        #expect(await library.asked.map(\.count) == [500, 500])
+        #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).count == 700)
+        try await store.close()
+        // Killed after the deletion and before its record: what is not there any more is gone.
+        store = try await openStore(files)
+        let again = Library([])
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) {
+            try await again.delete($0)
+        }
+        #expect(freed.count == 700)
+        #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).isEmpty)
+        #expect(store.assets.count.current == 1_200)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-16"))
+    func `assets with large properties take several commits`() async throws {
+        let store = try await openStore()
+        let text = String(repeating: "x", count: 900_000)
+        for number in 0..<8 {
+            try await store.assets.put(
+                asset("\(number)", remote: "r\(number)", local: "l\(number)"),
+                properties: Array(#"{"x":"\#(text)"}"#.utf8))
+        }
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) { $0 }
+        #expect(freed.count == 8)
+        let kept = try #require(try await store.assets.properties(of: "7"))
+        #expect(kept.count > 900_000)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-17"))
+    func `what changes while the app deletes counts`() async throws {
+        let store = try await openStore()
+        try await store.assets.putAll([
+            asset("same", remote: "1", local: "l-1"), asset("changed", remote: "2", local: "l-2"),
+            asset("deleted", remote: "3", local: "l-3"), asset("moved", remote: "4", local: "l-4"),
+        ])
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) { ids in
+            var changed = asset("changed", remote: "2", local: "l-2", favorite: true)
+            changed.fileName = "new.jpg"
+            try await store.assets.put(changed)
+            try await store.assets.delete(["deleted"])
+            try await store.assets.put(asset("moved", remote: "4", local: "l-5"))
+            return ids
+        }
+        #expect(Set(freed) == ["same", "changed"])
+        let changed = store.assets.asset("changed").current
+        #expect(changed?.fileName == "new.jpg" && changed?.localId == nil)
+        #expect(store.assets.asset("deleted").current == nil)
+        #expect(store.assets.asset("moved").current?.localId == "l-5")
+        try await store.close()
+    }
+}
