@@ -368,7 +368,6 @@ public actor DownloadManager {
     private func record(
         _ city: DownloadedCity, _ job: DownloadJob, _ meter: DownloadMeter
     ) async throws {
-        let now = Timestamp(milliseconds: await store.now)
         do {
             do { try await files.requireHeld(city.files.map(\.file)) } catch {
                 // Another process may have had the log meanwhile: the job is done over.
@@ -380,7 +379,7 @@ public actor DownloadManager {
                 // The user may have asked for it meanwhile.
                 let present = transaction.view(DownloadsView.self)[job.id] ?? job
                 try city.record(
-                    isExplicit: present.isExplicit, for: user, at: now, in: &transaction)
+                    isExplicit: present.isExplicit, for: user, in: &transaction)
             }
         } catch {
             if error is LogError { throw error }
@@ -419,11 +418,10 @@ public actor DownloadManager {
         for city: DownloadedCity, _ store: EventStore, _ user: String
     ) async throws {
         struct Fits: Error {}
-        let now = Timestamp(milliseconds: await store.now)
         do {
             try await store.write { transaction in
                 try city.record(
-                    isExplicit: city.isExplicit, for: user, at: now, in: &transaction)
+                    isExplicit: city.isExplicit, for: user, in: &transaction)
                 // Nothing of it is recorded.
                 throw Fits()
             }
@@ -502,8 +500,7 @@ extension DownloadedCity {
     ///
     /// - Throws: `StorageLimitError`; `EventError`.
     fileprivate func record(
-        isExplicit: Bool, for user: String, at now: Timestamp,
-        in transaction: inout EventStore.Transaction
+        isExplicit: Bool, for user: String, in transaction: inout EventStore.Transaction
     ) throws {
         let images = zip(manifest.images, files).map { image, file in
             CachedImage(
@@ -511,7 +508,7 @@ extension DownloadedCity {
                 kind: image.kind, width: image.width, height: image.height)
         }
         try CityCommands.cache(
-            json: manifest.cityData, images: images, isExplicit: isExplicit, for: user, at: now,
+            json: manifest.cityData, images: images, isExplicit: isExplicit, for: user,
             in: &transaction)
     }
 }

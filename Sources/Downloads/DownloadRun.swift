@@ -156,32 +156,16 @@ struct DownloadRun {
 enum DownloadFolder {
     /// Makes a folder if there is none; its parents, too.
     static func create(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
-        do throws(FileError) {
-            try fileSystem.createDirectoryIfMissing(path)
-        } catch {
-            guard error.code == .notFound, let slash = path.lastIndex(of: "/"),
-                slash != path.startIndex
-            else { throw DownloadError(error) }
-            try create(String(path[..<slash]), fileSystem)
-            try onDisk { () throws(FileError) in try fileSystem.createDirectoryIfMissing(path) }
-        }
+        try onDisk { () throws(FileError) in try fileSystem.createDirectories(path) }
     }
 
-    /// Deletes a folder with the files in it, or what else stands in its place. A link is removed
-    /// and not followed.
+    /// Deletes a folder with all that is in it, or what else stands in its place; no error where there
+    /// is nothing. A link is removed and not followed.
     static func remove(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
         do throws(FileError) {
-            try fileSystem.remove(path)
-        } catch {
-            switch error.code {
-            case .notFound: return
-            case .wrongKind, .readOnly: break
-            default: throw DownloadError(error)
-            }
-            for name in try onDisk({ () throws(FileError) in try fileSystem.list(path) }) {
-                try PartialFile.remove(path + "/" + name, fileSystem)
-            }
-            try onDisk { () throws(FileError) in try fileSystem.removeDirectory(path) }
-        }
+            try fileSystem.removeAll(path)
+        } catch let error where error.code == .notFound {
+            return
+        } catch { throw DownloadError(error) }
     }
 }

@@ -1,0 +1,99 @@
+// The wire protocol of learning material against a server of this machine. Spec/learning.md, LRN-40.
+
+import Daybook
+import DaybookTestKit
+import DownloadHistories
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.verifies("LRN-40")) struct HTTPLearningTests {
+    private static let spanish = LanguageCombination(learn: "es", display: "de")
+
+    private static func open(
+        _ server: ImageServer, options change: (inout DownloadManager.Options) -> Void = { _ in }
+    ) async throws -> (OfflineStore, LearningDownloads) {
+        let store = try await OfflineStore.inMemory()
+        try await store.learning.selectCombination(spanish, for: "ada/1 é")
+        var options = DownloadManager.Options()
+        change(&options)
+        let downloads = LearningDownloads(
+            store, base: try #require(URL(string: server.base)),
+            credentials: BearerToken("secret"), user: "ada/1 é", policy: .iOS, options: options)
+        return (store, downloads)
+    }
+
+    @Test func `sessions and lessons come by their addresses, files with the token to one origin`()
+        async throws
+    {
+        let elsewhere = try ImageServer { request in
+            request.headers["authorization"] == nil
+                ? .init(200, [], Array("elsewhere".utf8)) : .init(400)
+        }
+        let server = try ImageServer { request in
+            guard request.headers["authorization"] == "Bearer secret" else { return .init(401) }
+            switch request.path {
+            case "/users/ada%2F1%20%C3%A9/reviews?learnLanguage=es&displayLanguage=de&first=5":
+                return .json(
+                    #"{"reviews":[{"id":"r","courseId":"c","content":{"a":1.50},"#
+                        + #""files":["/media/1.mp3","\#(elsewhere.base)/2.mp3"]},"#
+                        + #"{"id":"s","content":{}}],"next":null}"#)
+            case "/courses/c/lessons/l%231?learnLanguage=es&displayLanguage=de":
+                return .json(#"{"content":{"b":2},"files":[]}"#)
+            case "/media/1.mp3": return .init(200, [], [1, 2, 3])
+            default: return .init(404)
+            }
+        }
+        let (store, downloads) = try await Self.open(server)
+        let reviews = try await downloads.downloadReviews()
+        #expect(reviews.map(\.reviewId) == ["r", "s"])
+        #expect(reviews.map(\.courseId) == ["c", nil])
+        let material = try await downloads.startReview("r")
+        #expect(material.content == Array(#"{"a":1.50}"#.utf8))
+        #expect(try await store.files.read(material.files[0].file) == [1, 2, 3])
+        #expect(
+            try await store.files.read(material.files[1].file) == Array("elsewhere".utf8))
+        let lesson = try await downloads.downloadLesson("l#1", course: "c")
+        #expect(lesson.material.files.isEmpty)
+        try await store.close()
+    }
+
+    static let answers: [(ImageServer.Reply, DownloadError.Code)] = [
+        (.init(404), .refused), (.init(302, [("Location", "/x")]), .refused),
+        (.init(401), .unauthorized), (.init(503, [("Retry-After", "7")]), .unavailable),
+        (.json("[]"), .badManifest), (.json("{}"), .badManifest),
+        (.json(#"{"content":{},"files":[""]}"#), .badManifest),
+        (.json(#"{"content":{},"files":["ftp://x.example/1"]}"#), .badManifest),
+        (.json(#"{"content":{},"files":["/a","/a"]}"#), .badManifest),
+        (
+            .init(
+                200, [("Content-Digest", "sha-256=:\(Data(count: 32).base64EncodedString()):")],
+                Array(#"{"content":{}}"#.utf8)), .wrongContent
+        ),
+        (.init(200, [], [UInt8](repeating: 32, count: 1_048_577)), .tooLarge),
+    ]
+
+    @Test(.verifies("LRN-38"), arguments: answers.indices)
+    func `an answer that is none is a typed error, and leaves nothing`(index: Int) async throws {
+        let (reply, code) = Self.answers[index]
+        let server = try ImageServer { _ in reply }
+        let (store, downloads) = try await Self.open(server)
+        let error = await #expect(throws: DownloadError.self) {
+            try await downloads.downloadLesson("l", course: "c")
+        }
+        #expect(error?.code == code && error?.detail.contains("secret") == false)
+        #expect(store.learning.storedLessons.current.isEmpty)
+        if code == .unavailable { #expect(error?.retryAfterSeconds == 7) }
+        try await store.close()
+    }
+
+    @Test func `an id that cannot stand in an address is refused`() async throws {
+        let server = try ImageServer { _ in .init(500) }
+        let (store, downloads) = try await Self.open(server)
+        await #expect(throws: DownloadError.self) {
+            try await downloads.downloadLesson("..", course: "c")
+        }
+        try await store.close()
+    }
+}

@@ -1,0 +1,677 @@
+// Lessons and review sessions are fetched ahead and when the user asks; what is fetched is there whole
+// or not at all; no session starts meanwhile. Spec/learning.md, LRN-30 to LRN-39.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+private let spanish = LanguageCombination(learn: "es", display: "de")
+private let french = LanguageCombination(learn: "fr", display: "de")
+private let hour: Int64 = 3_600_000
+
+/// A source that tests steer: what it has, what it refuses, what it holds back.
+private final class TestSource: LearningSource {
+    private struct State {
+        var sessions: [String] = ["r1", "r2", "r3", "r4", "r5", "r6", "r7"]
+        var asked: [String] = []
+        var failures: [String: any Error] = [:]
+        /// Who waits for an answer that is held back.
+        var held: [String: [AsyncStream<Void>.Continuation]] = [:]
+        var edition = 1
+    }
+
+    private let state = Mutex(State())
+
+    var asked: [String] { state.withLock { $0.asked } }
+    func forget() { state.withLock { $0.asked = [] } }
+    func have(_ sessions: [String]) { state.withLock { $0.sessions = sessions } }
+    func fail(_ what: String, _ error: (any Error)?) {
+        state.withLock { $0.failures[what] = error }
+    }
+    /// Holds an answer back until it is let go.
+    func hold(_ what: String) { state.withLock { $0.held[what] = [] } }
+    func letGo(_ what: String) {
+        for waiting in state.withLock({ $0.held.removeValue(forKey: what) }) ?? [] {
+            waiting.finish()
+        }
+    }
+    func publish() { state.withLock { $0.edition += 1 } }
+
+    private func ask(_ what: String) async throws -> Int {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        let failure = state.withLock { state in
+            if state.held[what] == nil {
+                continuation.finish()
+            } else {
+                state.held[what]?.append(continuation)
+            }
+            state.asked.append(what)
+            return state.failures[what]
+        }
+        if let failure { throw failure }
+        for await _ in stream {}
+        try Task.checkCancellation()
+        return state.withLock { $0.edition }
+    }
+
+    func reviews(
+        of userId: String, _ combination: LanguageCombination, first count: Int
+    ) async throws -> [ReviewSession] {
+        let edition = try await ask("reviews \(combination.learnLanguage) \(count)")
+        return state.withLock { $0.sessions }.prefix(count).map { id in
+            ReviewSession(
+                reviewId: "\(combination.learnLanguage)-\(id)", courseId: "c",
+                unit: LearningUnit(
+                    content: Array(#"{"edition":\#(edition)}"#.utf8),
+                    files: ["https://x.example/\(id)", "https://x.example/all"]))
+        }
+    }
+
+    func lesson(
+        _ lessonId: String, course courseId: String, _ combination: LanguageCombination
+    ) async throws -> LearningUnit {
+        let edition = try await ask("lesson \(lessonId)")
+        return LearningUnit(
+            content: Array(#"{"edition":\#(edition)}"#.utf8),
+            files: ["https://x.example/\(lessonId)"])
+    }
+
+    func file(_ url: String, bytesMax: Int) async throws -> [UInt8] {
+        Array("\(url) \(try await ask(url))".utf8)
+    }
+}
+
+private final class Clock: Sendable {
+    private let value = Mutex<Int64>(1_800_000_000_000)
+    var milliseconds: Int64 { value.withLock { $0 } }
+    func advance(hours: Int64) { value.withLock { $0 += hours * hour } }
+}
+
+/// Waits that end when a test says so.
+private final class Alarms: Sendable {
+    private let waiting = Mutex<[UUID: (Duration, AsyncStream<Void>.Continuation)]>([:])
+
+    var durations: [Duration] { waiting.withLock { $0.values.map(\.0) }.sorted() }
+
+    func sleep(_ duration: Duration) async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        let id = UUID()
+        waiting.withLock { $0[id] = (duration, continuation) }
+        for await _ in stream {}
+        waiting.withLock { $0[id] = nil }
+        try Task.checkCancellation()
+    }
+
+    func ring() {
+        for (_, continuation) in waiting.withLock({ Array($0.values) }) { continuation.finish() }
+    }
+}
+
+private struct LearningBench {
+    let files: InMemoryFileSystem
+    let store: OfflineStore
+    let source: TestSource
+    let network: TestNetwork
+    let clock: Clock
+    let alarms = Alarms()
+    let downloads: LearningDownloads
+
+    init(
+        _ policy: PrefetchPolicy = .iOS, network: NetworkPath = .wifi,
+        files: InMemoryFileSystem = InMemoryFileSystem(), source: TestSource = TestSource(),
+        clock: Clock = Clock(), options change: (inout DownloadManager.Options) -> Void = { _ in }
+    ) async throws {
+        self.files = files
+        self.source = source
+        self.clock = clock
+        self.network = TestNetwork(network)
+        store = try await OfflineStore.open(
+            at: URL(filePath: "/log"),
+            environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
+        try await store.learning.selectCombination(spanish, for: "u")
+        try await store.learning.storeCourses(
+            [
+                ListedCourse(
+                    id: "c", lessons: ["l1", "l2", "l3"].map { ListedLesson(id: $0) })
+            ], of: spanish)
+        var options = DownloadManager.Options()
+        options.sleep = { [alarms] in try await alarms.sleep($0) }
+        change(&options)
+        downloads = LearningDownloads(
+            store, source: source, user: "u", reachability: self.network, policy: policy,
+            options: options)
+    }
+
+    var reviews: [String] { store.learning.reviews(of: "u").current.map(\.reviewId) }
+    var fileCount: Int { ((try? files.list(store.files.directory)) ?? []).count }
+
+    /// How often sessions were asked for.
+    var fetches: Int { source.asked.filter { $0.hasPrefix("reviews") }.count }
+
+    func complete(_ reviewId: String) async throws {
+        try await store.progress.completeReview(
+            reviewId, course: "c", by: "u", itemsSeen: 1, itemsCorrect: 1)
+    }
+
+    /// Runs while a test does something.
+    func running(_ body: () async throws -> Void) async throws {
+        let work = Task { try await downloads.run() }
+        do { try await body() } catch {
+            work.cancel()
+            throw error
+        }
+        work.cancel()
+        try await work.value
+    }
+}
+
+@Suite struct LearningDownloadsTests {
+    // MARK: By itself
+
+    @Test(.verifies("LRN-21", "LRN-31"))
+    func `at the start the first five sessions are fetched, also if they are there`() async throws {
+        let bench = try await LearningBench()
+        let five = ["es-r1", "es-r2", "es-r3", "es-r4", "es-r5"]
+        try await bench.running { try await eventually { bench.reviews == five } }
+        bench.source.publish()
+        bench.source.forget()
+        try await bench.running {
+            try await eventually {
+                bench.store.learning.reviews(of: "u").current.count == 5 && bench.fetches == 1
+                    && bench.source.asked.count >= 11
+            }
+            try await eventually { await !bench.downloads.isDownloadingReviews }
+        }
+        for id in five {
+            let material = try #require(try await bench.store.learning.readReview(id, of: "u"))
+            #expect(material.content == Array(#"{"edition":2}"#.utf8) && !material.isExplicit)
+            #expect(material.files.count == 2)
+            for file in material.files {
+                #expect(
+                    try await bench.store.files.read(file.file) == Array("\(file.url) 2".utf8))
+            }
+        }
+        // One for each session and one that they share; of the first edition nothing is left.
+        #expect(bench.fileCount == 6)
+    }
+
+    @Test(.verifies("LRN-31", "LRN-20"))
+    func `a completed review and another combination are noticed in the log`() async throws {
+        let bench = try await LearningBench()
+        try await bench.running {
+            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            #expect(bench.fetches == 1)
+            try await bench.complete("es-r1")
+            try await eventually { bench.fetches == 2 }
+            try await bench.store.learning.selectCombination(french, for: "u")
+            try await eventually { bench.source.asked.contains("reviews fr 5") }
+            try await eventually { await bench.isIdle(bench.reviews.count == 10) }
+            await bench.downloads.notice(.appResume)
+            try await eventually { bench.fetches == 4 }
+            try await eventually { await bench.isIdle(bench.fetches == 4) }
+            await bench.downloads.notice(.logIn)
+            try await eventually { await bench.isIdle(bench.fetches == 5) }
+        }
+    }
+
+    @Test(.verifies("LRN-22", "LRN-31"))
+    func `on Android sessions are fetched when the last one is done`() async throws {
+        let bench = try await LearningBench(.android)
+        bench.source.have(["r1", "r2"])
+        try await bench.running {
+            try await eventually { await bench.isIdle(bench.reviews.count == 2) }
+            try await bench.complete("es-r1")
+            await bench.downloads.notice(.appResume)
+            bench.source.have(["r3"])
+            try await bench.complete("es-r2")
+            try await eventually { bench.reviews == ["es-r3"] }
+            // The loop has done all before this one.
+            #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
+            try await eventually {
+                bench.store.learning.isAvailable("l2", course: "c").current
+            }
+            #expect(bench.fetches == 2)
+        }
+    }
+
+    @Test(.verifies("LRN-23", "LRN-32"))
+    func `what is due after eighteen hours follows from the log and survives restarts`()
+        async throws
+    {
+        let (files, clock, source) = (InMemoryFileSystem(), Clock(), TestSource())
+        var policy = PrefetchPolicy.android
+        do {
+            let bench = try await LearningBench(
+                policy, files: files, source: source, clock: clock)
+            try await bench.running {
+                try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+                #expect(await bench.downloads.nextPrefetch() == nil)
+                #expect(bench.alarms.durations == [])
+                clock.advance(hours: 1)
+                try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
+                try await eventually { bench.alarms.durations == [.seconds(18 * 3_600)] }
+            }
+            clock.advance(hours: 2)
+            try await bench.store.close()
+        }
+        // Not by the start of the app this time.
+        policy.reviewTriggers.remove(.appStart)
+        let bench = try await LearningBench(policy, files: files, source: source, clock: clock)
+        let due = Timestamp(milliseconds: clock.milliseconds + 16 * hour)
+        #expect(await bench.downloads.nextPrefetch() == due)
+        source.forget()
+        try await bench.running {
+            try await eventually { bench.alarms.durations == [.seconds(16 * 3_600)] }
+            #expect(bench.fetches == 0)
+            clock.advance(hours: 16)
+            bench.alarms.ring()
+            try await eventually { await bench.isIdle(bench.fetches == 1) }
+            try await eventually { await bench.downloads.nextPrefetch() == nil }
+        }
+        #expect(bench.fetches == 1)
+    }
+
+    @Test(.verifies("LRN-32"))
+    func `a server that has no sessions, or refuses, is not asked again and again`() async throws {
+        for refuses in [false, true] {
+            var policy = PrefetchPolicy.android
+            policy.reviewTriggers.remove(.appStart)
+            let bench = try await LearningBench(policy)
+            bench.source.have([])
+            if refuses {
+                bench.source.fail("reviews es 5", DownloadError(.refused, "no"))
+            }
+            try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
+            bench.clock.advance(hours: 19)
+            try await bench.running {
+                try await eventually { await bench.isIdle(bench.fetches == 1) }
+                try await bench.store.progress.activateCourse("c", by: "u")
+                // The loop has done all before this one.
+                #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
+                try await eventually {
+                    bench.store.learning.isAvailable("l2", course: "c").current
+                }
+                #expect(await bench.downloads.nextPrefetch() == nil)
+            }
+            #expect(bench.fetches == 1)
+        }
+    }
+
+    @Test(.verifies("LRN-33"))
+    func `what failed is tried again after a while, when there is a network anew, or by a trigger`()
+        async throws
+    {
+        let bench = try await LearningBench()
+        let busy = DownloadError(.unavailable, "busy", retryAfterSeconds: 1_200)
+        bench.source.fail("reviews es 5", busy)
+        try await bench.running {
+            try await eventually { bench.alarms.durations == [.seconds(1_200)] }
+            #expect(bench.fetches == 1 && bench.reviews.isEmpty)
+            bench.clock.advance(hours: 1)
+            bench.alarms.ring()
+            try await eventually { bench.fetches == 2 }
+            bench.network.set(.none)
+            bench.source.fail("reviews es 5", URLError(.networkConnectionLost))
+            bench.network.set(.cellular)
+            try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = false }
+            try await eventually { bench.fetches == 3 }
+            bench.source.fail("reviews es 5", nil)
+            await bench.downloads.notice(.appResume)
+            try await eventually { bench.reviews.count == 5 }
+        }
+    }
+
+    @Test(.verifies("LRN-24", "LRN-31"))
+    func `a started lesson brings the next one`() async throws {
+        let bench = try await LearningBench(.android)
+        try await bench.running {
+            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
+            try await eventually {
+                bench.store.learning.isAvailable("l2", course: "c").current
+            }
+            #expect(
+                bench.store.learning.lesson("l2", course: "c").current?.material.isExplicit
+                    == false)
+            #expect(try await bench.downloads.startLesson("l3", course: "c") == nil)
+            let two = try #require(try await bench.downloads.startLesson("l2", course: "c"))
+            #expect(two.files.count == 1)
+            try await eventually {
+                bench.store.learning.isAvailable("l3", course: "c").current
+            }
+        }
+        #expect(bench.source.asked.filter { $0.hasPrefix("lesson") } == ["lesson l2", "lesson l3"])
+    }
+
+    // MARK: When the user asks
+
+    @Test(.verifies("LRN-34"))
+    func `the user downloads lessons and sessions, which stay`() async throws {
+        let bench = try await LearningBench()
+        let lesson = try await bench.downloads.downloadLesson("l3", course: "c")
+        #expect(lesson.material.isExplicit && lesson.material.files.count == 1)
+        let reviews = try await bench.downloads.downloadReviews(first: 2)
+        #expect(reviews.map(\.reviewId) == ["es-r1", "es-r2"])
+        #expect(reviews.allSatisfy(\.material.isExplicit) && reviews.map(\.order) == [0, 1])
+        bench.source.have(["r6"])
+        try await bench.running {
+            // What is fetched ahead later takes the place of what was fetched ahead, not of these.
+            try await eventually { bench.reviews == ["es-r1", "es-r6", "es-r2"] }
+        }
+        #expect(try await bench.downloads.downloadReviews(first: -1).isEmpty)
+        let other = LearningDownloads(
+            bench.store, source: bench.source, user: "nobody", reachability: bench.network,
+            policy: .iOS)
+        await refuses(.noCombination) { try await other.downloadReviews() }
+    }
+
+    @Test(.verifies("LRN-35"))
+    func `no session can be started while sessions are downloaded`() async throws {
+        let bench = try await LearningBench()
+        try await bench.downloads.downloadReviews(first: 1)
+        #expect(try await bench.downloads.startReview("es-r1").files.count == 2)
+        bench.source.hold("https://x.example/r2")
+        let download = Task { try await bench.downloads.downloadReviews(first: 2) }
+        try await eventually { bench.source.asked.contains("https://x.example/r2") }
+        #expect(await bench.downloads.isDownloadingReviews)
+        await refuses(.downloadInProgress) {
+            try await bench.downloads.startReview("es-r1")
+        }
+        // A lesson has nothing to do with it.
+        #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
+        bench.source.letGo("https://x.example/r2")
+        #expect(try await download.value.count == 2)
+        #expect(try await bench.downloads.startReview("es-r2").files.count == 2)
+        await refuses(.notStored) { try await bench.downloads.startReview("es-r9") }
+    }
+
+    @Test(.verifies("LRN-30"))
+    func `a session is there whole or as it was, and no file is left over`() async throws {
+        let bench = try await LearningBench()
+        try await bench.downloads.downloadReviews(first: 2)
+        let files = bench.fileCount
+        bench.source.publish()
+        bench.source.fail("https://x.example/r2", DownloadError(.refused, "gone"))
+        await #expect(throws: DownloadError.self) {
+            try await bench.downloads.downloadReviews(first: 2)
+        }
+        for (id, edition) in [("es-r1", 2), ("es-r2", 1)] {
+            let material = try #require(try await bench.store.learning.readReview(id, of: "u"))
+            #expect(material.content == Array(#"{"edition":\#(edition)}"#.utf8))
+            for file in material.files {
+                #expect(
+                    try await bench.store.files.read(file.file)
+                        == Array("\(file.url) \(edition)".utf8))
+            }
+        }
+        // The shared file is there in both editions now.
+        #expect(bench.fileCount == files + 1)
+    }
+
+    @Test(.verifies("LRN-36"))
+    func `a cancelled download leaves everything as it was`() async throws {
+        let bench = try await LearningBench()
+        bench.source.hold("https://x.example/l1")
+        let download = Task { try await bench.downloads.downloadLesson("l1", course: "c") }
+        try await eventually { bench.source.asked.contains("https://x.example/l1") }
+        download.cancel()
+        await #expect(throws: CancellationError.self) { try await download.value }
+        #expect(bench.store.learning.storedLessons.current.isEmpty && bench.fileCount == 0)
+        let reviews = Task { try await bench.downloads.downloadReviews() }
+        reviews.cancel()
+        await #expect(throws: CancellationError.self) { try await reviews.value }
+        #expect(await !bench.downloads.isDownloadingReviews)
+    }
+
+    @Test(.verifies("LRN-37"))
+    func `nothing is fetched without a network, nor over a mobile one that the user does not want`()
+        async throws
+    {
+        let bench = try await LearningBench(network: .none)
+        try await bench.running {
+            await refuses(.offline) { try await bench.downloads.downloadReviews() }
+            bench.network.set(.cellular)
+            await refuses(.cellular) {
+                try await bench.downloads.downloadLesson("l1", course: "c")
+            }
+            #expect(bench.source.asked.isEmpty)
+            try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = false }
+            try await eventually { bench.reviews.count == 5 }
+        }
+    }
+
+    @Test(.verifies("LRN-37"), arguments: ["network", "setting"])
+    func `a download ends when the network or the setting does not let it go on`(
+        what: String
+    ) async throws {
+        let bench = try await LearningBench(network: .cellular)
+        try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = false }
+        bench.source.hold("lesson l1")
+        let download = Task { try await bench.downloads.downloadLesson("l1", course: "c") }
+        try await eventually { bench.source.asked.contains("lesson l1") }
+        if what == "network" {
+            bench.network.set(.none)
+            await refuses(.offline) { try await download.value }
+        } else {
+            try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = true }
+            await refuses(.cellular) { try await download.value }
+        }
+    }
+
+    @Test(.verifies("LRN-38"))
+    func `what is no lesson is refused: too many files, one twice, too long, no object`()
+        async throws
+    {
+        struct Bad: LearningSource {
+            var unit: LearningUnit
+            func reviews(
+                of userId: String, _ combination: LanguageCombination, first count: Int
+            ) async throws -> [ReviewSession] { [ReviewSession(reviewId: "", unit: unit)] }
+            func lesson(
+                _ lessonId: String, course courseId: String, _ combination: LanguageCombination
+            ) async throws -> LearningUnit { unit }
+            func file(_ url: String, bytesMax: Int) async throws -> [UInt8] {
+                [UInt8](repeating: 0, count: 11)
+            }
+        }
+        let bench = try await LearningBench()
+        func lesson(
+            _ unit: LearningUnit, _ change: (inout DownloadManager.Options) -> Void = { _ in }
+        ) async throws {
+            var options = DownloadManager.Options()
+            change(&options)
+            let downloads = LearningDownloads(
+                bench.store, source: Bad(unit: unit), user: "u", policy: .iOS, options: options)
+            try await downloads.downloadLesson("l1", course: "c")
+        }
+        let good = Array("{}".utf8)
+        let many = (0...LearningUnit.filesMax).map { "https://x.example/\($0)" }
+        await #expect(throws: DownloadError.self) {
+            try await lesson(LearningUnit(content: good, files: many))
+        }
+        await #expect(throws: DownloadError.self) {
+            try await lesson(LearningUnit(content: good, files: ["a", "a"]))
+        }
+        await #expect(throws: DownloadError.self) {
+            try await lesson(LearningUnit(content: good, files: ["a"])) { $0.imageBytesMax = 10 }
+        }
+        await #expect(throws: DownloadError.self) {
+            try await lesson(LearningUnit(content: good, files: ["a", "b"])) {
+                $0.cityBytesMax = 21
+            }
+        }
+        await #expect(throws: EventError.self) {
+            try await lesson(LearningUnit(content: [], files: ["a"]))
+        }
+        await #expect(throws: EventError.self) {
+            try await LearningDownloads(
+                bench.store, source: Bad(unit: LearningUnit(content: good)), user: "u",
+                policy: .iOS
+            ).downloadReviews()
+        }
+        #expect(bench.store.learning.storedLessons.current.isEmpty && bench.fileCount == 0)
+    }
+
+    @Test(.verifies("LRN-39", "LRN-33"))
+    func `while the store is suspended nothing is fetched, and afterwards it goes on`()
+        async throws
+    {
+        let bench = try await LearningBench()
+        bench.source.hold("https://x.example/r2")
+        try await bench.running {
+            try await eventually { bench.source.asked.contains("https://x.example/r2") }
+            try await bench.store.suspend()
+            try await eventually { await !bench.downloads.isDownloadingReviews }
+            bench.source.letGo("https://x.example/r2")
+            bench.source.forget()
+            bench.network.set(.cellular)
+            bench.network.set(.wifi)
+            await bench.downloads.notice(.appResume)
+            await #expect(throws: LogError.self) {
+                try await bench.downloads.downloadLesson("l1", course: "c")
+            }
+            #expect(bench.fetches == 0)
+            try await bench.store.resume()
+            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            #expect(bench.alarms.durations == [])
+        }
+    }
+
+    @Test(.verifies("LRN-33"))
+    func `a source that says it was cancelled ends nothing`() async throws {
+        let bench = try await LearningBench()
+        bench.source.fail("reviews es 5", CancellationError())
+        let work = Task { try await bench.downloads.run() }
+        try await eventually { bench.fetches == 1 }
+        try await eventually { bench.alarms.durations == [.seconds(900)] }
+        bench.source.fail("reviews es 5", nil)
+        await bench.downloads.notice(.appResume)
+        try await eventually { bench.reviews.count == 5 }
+        work.cancel()
+        try await work.value
+    }
+
+    @Test(.verifies("LRN-30", "LRN-34"))
+    func `a download of fewer sessions removes none, and none are none`() async throws {
+        let bench = try await LearningBench()
+        try await bench.running { try await eventually { bench.reviews.count == 5 } }
+        let all = bench.reviews
+        bench.source.forget()
+        for count in [0, -1, .min] {
+            #expect(try await bench.downloads.downloadReviews(first: count).isEmpty)
+            #expect(bench.reviews == all)
+        }
+        #expect(bench.source.asked.isEmpty)
+        #expect(try await bench.downloads.downloadReviews(first: 2).count == 2)
+        #expect(bench.reviews == all)
+    }
+
+    @Test(.verifies("LRN-30"))
+    func `a session that was asked for goes when it is done and not among the next`() async throws {
+        let bench = try await LearningBench()
+        try await bench.downloads.downloadReviews(first: 2)
+        try await bench.complete("es-r1")
+        bench.source.have(["r6"])
+        try await bench.running { try await eventually { bench.reviews == ["es-r6", "es-r2"] } }
+    }
+
+    @Test(.verifies("LRN-31"))
+    func `completions are noticed although a clock was ahead`() async throws {
+        let bench = try await LearningBench()
+        bench.clock.advance(hours: 100)
+        try await bench.complete("es-r9")
+        bench.clock.advance(hours: -100)
+        try await bench.running {
+            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            for (index, id) in ["es-r1", "es-r2"].enumerated() {
+                try await bench.complete(id)
+                try await eventually { await bench.isIdle(bench.fetches == index + 2) }
+            }
+        }
+    }
+
+    @Test(.verifies("LRN-37", "LRN-35"))
+    func `a network that nobody knows of is none, and waiting for one holds up no session`()
+        async throws
+    {
+        struct Unknown: Reachability {
+            let paths: AsyncStream<NetworkPath>
+        }
+        let bench = try await LearningBench()
+        try await bench.downloads.downloadReviews(first: 1)
+        func downloads(_ paths: AsyncStream<NetworkPath>) -> LearningDownloads {
+            LearningDownloads(
+                bench.store, source: bench.source, user: "u",
+                reachability: Unknown(paths: paths), policy: .iOS)
+        }
+        await refuses(.offline) {
+            try await downloads(AsyncStream { $0.finish() }).downloadReviews()
+        }
+        let (paths, continuation) = AsyncStream.makeStream(of: NetworkPath.self)
+        let waiting = downloads(paths)
+        let download = Task { try await waiting.downloadReviews(first: 2) }
+        #expect(try await waiting.startReview("es-r1").files.count == 2)
+        #expect(await !waiting.isDownloadingReviews)
+        continuation.yield(.wifi)
+        #expect(try await download.value.count == 2)
+        continuation.finish()
+    }
+
+    @Test(.verifies("LRN-38"))
+    func `a source that names a session twice is refused`() async throws {
+        let bench = try await LearningBench()
+        bench.source.have(["r1", "r2", "r1"])
+        await #expect(throws: DownloadError.self) {
+            try await bench.downloads.downloadReviews()
+        }
+        #expect(bench.reviews.isEmpty && bench.fileCount == 0)
+    }
+
+    @Test(.verifies("LRN-35"))
+    func `sessions are downloaded by one at a time`() async throws {
+        let bench = try await LearningBench()
+        bench.source.hold("https://x.example/r2")
+        let first = Task { try await bench.downloads.downloadReviews(first: 2) }
+        try await eventually { bench.source.asked.contains("https://x.example/r2") }
+        let second = Task { try await bench.downloads.downloadReviews(first: 3) }
+        let third = Task { try await bench.downloads.downloadReviews(first: 4) }
+        third.cancel()
+        await #expect(throws: CancellationError.self) { try await third.value }
+        #expect(bench.fetches == 1)
+        bench.source.letGo("https://x.example/r2")
+        #expect(try await first.value.count == 2)
+        #expect(try await second.value.count == 3)
+        #expect(bench.fetches == 2)
+    }
+
+    @Test(.verifies("LRN-39"))
+    func `run ends with the store, and a second call at once`() async throws {
+        let bench = try await LearningBench()
+        let work = Task { try await bench.downloads.run() }
+        try await eventually { bench.reviews.count == 5 }
+        try await bench.downloads.run()
+        try await bench.store.close()
+        try await work.value
+        await #expect(throws: LogError.self) {
+            try await bench.downloads.downloadLesson("l1", course: "c")
+        }
+    }
+}
+
+extension LearningBench {
+    /// Whether something holds, and nothing is being downloaded, nor due at once.
+    fileprivate func isIdle(_ condition: Bool) async -> Bool {
+        guard condition else { return false }
+        return await downloads.isIdle
+    }
+}
+
+private func refuses<Result>(
+    _ code: LearningError.Code, _ body: () async throws -> Result
+) async {
+    let error = await #expect(throws: LearningError.self) { _ = try await body() }
+    #expect(error?.code == code)
+}
