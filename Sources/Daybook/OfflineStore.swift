@@ -24,24 +24,40 @@ public struct OfflineStore: Sendable {
     public let events: EventStore
     /// The files beside the log.
     public let files: FileStore
+    /// The image cache.
+    public let images: ImageCache
 
-    private init(_ events: EventStore) {
+    private let secrets: (any SecretStore)?
+
+    private init(_ events: EventStore, _ secrets: (any SecretStore)?) {
         self.events = events
+        self.secrets = secrets
         files = FileStore(events)
+        images = ImageCache(events, files)
     }
 
     /// Saved and cached cities.
     public var cities: CityCommands { CityCommands(events, files) }
     /// Notes about cities.
     public var notes: NoteCommands { NoteCommands(events) }
-    /// Settings.
+    /// What a user has set for offline use.
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
+    /// Typed values under keys: the app's settings, and its secrets.
+    public var settings: SettingsCommands { SettingsCommands(events, secrets) }
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events) }
+    /// What is kept for learning without a network: courses, lessons, review sessions, vocabulary.
+    public var learning: LearningCommands { LearningCommands(events, files) }
     /// Cached content: pages, events, points of interest and their files.
     public var content: ContentCommands { ContentCommands(events, files) }
     /// Downloads of cities; a `DownloadManager` works them off.
     public var downloads: DownloadCommands { DownloadCommands(events) }
+    /// Photos and videos.
+    public var assets: AssetCommands { AssetCommands(events) }
+    /// Albums of photos and videos.
+    public var albums: AlbumCommands { AlbumCommands(events) }
+    /// The device's own media library and its backup.
+    public var deviceMedia: DeviceMediaCommands { DeviceMediaCommands(events) }
     /// What the server has not settled.
     public var outbox: OutboxCommands { OutboxCommands(events) }
 
@@ -50,6 +66,8 @@ public struct OfflineStore: Sendable {
     /// - Parameters:
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
     ///   - account: whose store it is. A log belongs to one account for ever.
+    ///   - secrets: where secret settings are kept. It belongs to this store: `erase()` deletes all
+    ///     that is in it.
     ///   - rules: the rules of the app's own event types.
     ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
@@ -62,19 +80,34 @@ public struct OfflineStore: Sendable {
     ///   `corrupt`, …
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
-        at url: URL, account: String? = nil, rules: [EventRule] = [],
-        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
-        compaction: CompactionPolicy? = CompactionPolicy(),
+        at url: URL, account: String? = nil, secrets: (any SecretStore)? = nil,
+        rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
+        try await finishErasure(of: secrets, with: url.path, environment)
         let events = try await EventStore.open(
             at: url.path, account: account,
             catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
             views: builtInViews + views, environment: environment, progress: progress)
         await events.restoreClock()
         await events.compactBySelf(compaction)
-        return OfflineStore(events)
+        return OfflineStore(events, secrets)
+    }
+
+    /// Deletes the secrets of a store that was being erased when the process ended.
+    private static func finishErasure(
+        of secrets: (any SecretStore)?, with directory: String, _ environment: LogEnvironment
+    ) async throws {
+        guard let secrets else { return }
+        let claimed = try await BlockingWork.run {
+            try ClaimedLog.beingErasedWithSecrets(at: directory, environment)
+        }
+        guard let claimed else { return }
+        defer { claimed.release() }
+        try await secrets.deleteAll()
+        try await BlockingWork.run { try claimed.erase() }
     }
 
     private static var builtInViews: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
@@ -89,11 +122,13 @@ public struct OfflineStore: Sendable {
     /// - Parameters: as `open`.
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
     public static func openShared(
-        at url: URL, rules: [EventRule] = [], upcasters: [Upcaster] = [],
-        views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
+        at url: URL, secrets: (any SecretStore)? = nil, rules: [EventRule] = [],
+        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        compaction: CompactionPolicy? = CompactionPolicy(),
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
+        try await finishErasure(of: secrets, with: url.path, environment)
         let events = try await EventStore.open(
             at: url.path, isShared: true,
             catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters)
@@ -101,7 +136,7 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, keepingUnknownStates: false,
             environment: environment, progress: progress)
         await events.compactBySelf(compaction)
-        return OfflineStore(events)
+        return OfflineStore(events, secrets)
     }
 
     /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
@@ -116,18 +151,20 @@ public struct OfflineStore: Sendable {
     ///
     /// - Parameters:
     ///   - account: whose store it is.
+    ///   - secrets: where secret settings are kept.
     ///   - rules: the rules of the app's own event types.
     ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
     ///   - clock: what time it is.
     /// - Throws: `LogError` (`tooLarge`) for an account name that is too long.
     public static func inMemory(
-        account: String? = nil, rules: [EventRule] = [], upcasters: [Upcaster] = [],
-        views: [any Projection.Type] = [], clock: @escaping @Sendable () -> Date = { Date() }
+        account: String? = nil, secrets: (any SecretStore)? = nil, rules: [EventRule] = [],
+        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        clock: @escaping @Sendable () -> Date = { Date() }
     ) async throws -> OfflineStore {
         try await open(
-            at: URL(filePath: "/log"), account: account, rules: rules, upcasters: upcasters,
-            views: views,
+            at: URL(filePath: "/log"), account: account, secrets: secrets, rules: rules,
+            upcasters: upcasters, views: views,
             environment: LogEnvironment(
                 fileSystem: InMemoryFileSystem(), now: { Timestamp(clock()).milliseconds }))
     }
@@ -195,9 +232,13 @@ public struct OfflineStore: Sendable {
 
     /// Takes the lock again after `suspend()`. See `EventStore.resume()`.
     public func resume() async throws {
-        let wasSuspended = await events.isSuspended
-        try await events.resume()
-        if wasSuspended { await files.reopen() }
+        guard await events.isSuspended else { return try await events.resume() }
+        // First: resuming wakes those who store files.
+        await files.reopen()
+        do { try await events.resume() } catch {
+            if await events.isSuspended { await files.close() }
+            throw error
+        }
     }
 
     /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
@@ -208,12 +249,13 @@ public struct OfflineStore: Sendable {
     public func close() async throws {
         await files.close()
         try await events.close()
+        await images.releaseMemory()
     }
 
-    /// Deletes the log with everything in its folder, for good, and closes the store: what an app
-    /// does when a user leaves the device. On return it is gone, power cuts included; the empty
-    /// folder stays. If the process ends before, the next opening of the folder deletes the rest
-    /// and begins a new log.
+    /// Deletes the log with everything in its folder and all that is in its secret store, for good,
+    /// and closes the store: what an app does when a user leaves the device. On return it is gone,
+    /// power cuts included; the empty folder stays. If the process ends before, the next opening of
+    /// the folder, with the secret store, deletes the rest and begins a new log.
     ///
     /// Files that are in the folder are deleted whoever put them there; symbolic links are removed
     /// and not followed.
@@ -221,18 +263,25 @@ public struct OfflineStore: Sendable {
     /// - Parameter discardingUnsynced: whether to go on if the outbox is not empty.
     /// - Throws: `UnsyncedError` with the number of events that no server has, if it is not told to
     ///   discard them; the store stays open. `LogError`: with the store open, nothing was deleted;
-    ///   with the store closed, the next opening deletes the rest.
+    ///   with the store closed, the next opening deletes the rest. `SecretStoreError`: the store is
+    ///   closed, and the next opening deletes all.
     public func erase(discardingUnsynced: Bool = false) async throws {
         // Nobody may store a file in what is being deleted.
         await files.close()
+        var forget: (@Sendable () async throws -> Void)?
+        if let secrets { forget = { try await secrets.deleteAll() } }
         do {
-            try await events.erase { state in
-                let count = state.view(Outbox.self).count
-                guard count == 0 || discardingUnsynced else { throw UnsyncedError(count: count) }
-            }
+            try await events.erase(
+                unless: { state in
+                    let count = state.view(Outbox.self).count
+                    guard count == 0 || discardingUnsynced else {
+                        throw UnsyncedError(count: count)
+                    }
+                }, forgetting: forget)
         } catch {
             await files.reopen()
             throw error
         }
+        await images.releaseMemory()
     }
 }

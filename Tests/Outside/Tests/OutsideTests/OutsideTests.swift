@@ -1,6 +1,7 @@
 // Runs what the outside package does with the library.
 
 import Daybook
+import DaybookTestKit
 import Foundation
 import Outside
 import Testing
@@ -40,6 +41,21 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         try await again.close()
     }
 
+    @Test func `settings are kept, migrated and reset`() async throws {
+        let folder = try Folder()
+        let secrets = InMemorySecretStore()
+        let store = try await OfflineStore.open(at: folder.log, secrets: secrets)
+        let (mode, server) = try await Settings.use(store, "secret")
+        #expect(mode == "dark" && server == nil && secrets.values.count == 1)
+        await Settings.follow(store)
+        try await store.settings.put(SettingKey<Bool>("darkMode"), true)
+        #expect(try await Settings.migrate(store).to == 2)
+        #expect(store.settings.get(.themeMode) == "dark")
+        try await store.close()
+        try await Settings.reset(folder.log.deletingLastPathComponent(), secrets)
+        #expect(secrets.values.isEmpty)
+    }
+
     @Test func `a city is cached, read, listed, tidied up and removed`() async throws {
         let folder = try Folder()
         let store = try await OfflineStore.open(at: folder.log, account: "user-456")
@@ -55,6 +71,64 @@ private let nobody = "http://127.0.0.1:9/v1/events"
         #expect(used == size && size == description.json.count + 3 && old.isEmpty)
         let report = try await Cities.tidy(store)
         #expect(report == CityCleanUp() && store.cities.storageUsed.current == 0)
+        try await store.close()
+    }
+
+    @Test func `images are fetched once, looked at, limited and cleared`() async throws {
+        struct Server: ImageServer {
+            var bytes: [UInt8]?
+            func thumbnail(of assetId: String) async throws -> [UInt8] {
+                guard let bytes else { throw CancellationError() }
+                return bytes
+            }
+        }
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.log, account: "user-456")
+        try await Images.limit(store)
+        #expect(try await Images.fetch(store, Server(bytes: [1, 2, 3])) == [1, 2, 3])
+        #expect(try await Images.fetch(store, Server()) == [1, 2, 3])
+        await Images.look(store)
+        try await Images.store(store, [4, 5])
+        let (size, bytes) = try await Images.clear(store)
+        #expect(size == ImageCacheSize(images: 1, bytes: 3) && bytes == 5)
+        try await store.close()
+    }
+
+    @Test func `lessons and reviews are stored, shown, fetched and shipped`() async throws {
+        struct Source: LearningSource {
+            func reviews(
+                of userId: String, _ combination: LanguageCombination, first count: Int
+            ) async throws -> [ReviewSession] {
+                [ReviewSession(reviewId: "review-1", unit: LearningUnit(content: Array("{}".utf8)))]
+            }
+            func lesson(
+                _ lessonId: String, course courseId: String, _ combination: LanguageCombination
+            ) async throws -> LearningUnit { LearningUnit(content: Array("{}".utf8)) }
+            func file(_ url: String, bytesMax: Int) async throws -> [UInt8] { [] }
+        }
+        let folder = try Folder()
+        let store = try await OfflineStore.open(at: folder.log, account: "user-456")
+        let object = Array("{}".utf8)
+        let lesson = try await Learning.store(store, object, object, [1, 2, 3])
+        #expect(lesson.material.size == 5)
+        #expect(try await Learning.show(store) == 1)
+        #expect(try await Learning.vocabulary(store, [Array(#"{"id":"hola"}"#.utf8)]) == 1)
+        let nowhere = try #require(URL(string: "http://127.0.0.1:9"))
+        #expect(
+            await Learning.ahead(
+                store, server: nowhere, credentials: NoCredentials(),
+                reachability: AlwaysReachable()) == nil)
+        let downloads = LearningDownloads(
+            store, source: Source(), user: "user-456", policy: .android)
+        #expect(try await Learning.learn(store, downloads) == 1)
+        let report = try await Learning.ship(store) { batch in
+            let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
+            let verdicts = (events ?? []).compactMap { $0["id"] as? String }
+                .map { #"{"id":"\#($0)","status":"applied"}"# }
+            return Array(#"{"verdicts":[\#(verdicts.joined(separator: ","))]}"#.utf8)
+        }
+        #expect(report.applied == 1)
+        #expect(store.progress(of: "user-456").current.courses.map(\.reviewsCompleted) == [1])
         try await store.close()
     }
 

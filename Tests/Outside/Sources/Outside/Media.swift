@@ -1,0 +1,76 @@
+// The code of the article "Photos and albums".
+
+import Daybook
+import Foundation
+
+/// The device's media library, as an app reaches it.
+package protocol MediaLibrary: Sendable {
+    /// Deletes files and returns the ids of those that are gone.
+    func delete(_ localIds: [String]) async throws -> [String]
+}
+
+package enum Media {
+    package static func put(_ store: OfflineStore) async throws -> [UInt8]? {
+        // Media-1 begins
+        let taken = ZonedTime(Timestamp(Date()))
+        let photo = Asset(
+            id: "asset-1", localId: "1000012", ownerId: "user-456",
+            checksum: "bXPJ4d7Jb1eY6sRzFq==",
+            type: .image, fileName: "IMG_0042.jpg", fileCreatedAt: taken, fileModifiedAt: taken,
+            updatedAt: taken)
+        try await store.assets.put(photo)
+        // Media-1 ends
+        // Media-2 begins
+        try await store.assets.put(photo, properties: Array(#"{"exif":{"iso":100}}"#.utf8))
+        let properties = try await store.assets.properties(of: "asset-1")
+        // Media-2 ends
+        return properties
+    }
+
+    package static func putAll(_ store: OfflineStore, _ page: [Asset]) async throws {
+        // Media-3 begins
+        try await store.assets.putAll(page)
+        try await store.assets.deleteAllByRemoteId(["remote-7", "remote-8"])
+        // Media-3 ends
+    }
+
+    package static func find(
+        _ store: OfflineStore, _ first: Timestamp, _ last: Timestamp
+    ) async -> (Asset?, [Asset]) {
+        // Media-4 begins
+        let asset = store.assets.asset(remoteId: "remote-1").current
+        let mine = store.assets.assets(ownedBy: "user-456").current
+        for await month in store.assets.assets(takenFrom: first, through: last).changes {
+            print(month.map(\.fileName))  // in the order in which they were taken
+            break
+        }
+        // Media-4 ends
+        return (asset, mine)
+    }
+
+    package static func albums(_ store: OfflineStore) async throws {
+        // Media-5 begins
+        let now = ZonedTime(Timestamp(Date()))
+        try await store.albums.put(
+            Album(
+                id: "summer", ownerId: "user-456", name: "Summer", createdAt: now, modifiedAt: now))
+        try await store.albums.link("summer", assets: ["asset-1"], users: ["user-789"])
+        print(store.albums.assets(of: "summer").map(\.fileName))
+        print(store.albums.albums(containing: "asset-1").current.map(\.name))
+        // Media-5 ends
+    }
+
+    package static func freeSpace(
+        _ store: OfflineStore, _ library: some MediaLibrary
+    ) async throws -> [String] {
+        // Media-6 begins
+        var settings = CleanUpSettings(keepMediaType: .videos, keepAlbumIds: ["summer"])
+        settings.cutoffDaysAgo = 30
+        print(await store.assets.cleanUpCandidates(settings).count)
+        let freed = try await store.assets.freeUpSpace(settings) { localIds in
+            try await library.delete(localIds)  // returns the ids that are gone
+        }
+        // Media-6 ends
+        return freed
+    }
+}
