@@ -149,14 +149,30 @@ let package = Package(
             dependencies: ["Daybook", "DaybookTestKit"],
             path: "Tools/soaker/YearOfUse",
             swiftSettings: strict),
+        .target(
+            name: "AssetReads",
+            dependencies: [
+                "Daybook", "DaybookTestKit", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: "Tools/soaker/AssetReads",
+            swiftSettings: strict),
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "DaybookTestKit", "DownloadHistories", "StoreHistories", "SyncHistories",
-                "WireHistories", "YearOfUse",
+                "AssetReads", "DaybookTestKit", "DownloadHistories", "StoreHistories",
+                "SyncHistories", "WireHistories", "YearOfUse",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "benchmarker",
+            dependencies: [
+                "Daybook", "DaybookTestKit", "WireHistories",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: "Tools/benchmarker",
             swiftSettings: strict),
         .target(
             name: "FuzzTargets", dependencies: ["Daybook", "SyncServerBatch"],
@@ -198,7 +214,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "DaybookSecretsTests",
-            dependencies: ["DaybookSecrets", "DaybookTestKit", "TestSupport"],
+            dependencies: ["Daybook", "DaybookSecrets", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",

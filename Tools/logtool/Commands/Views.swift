@@ -10,8 +10,8 @@ struct Views: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Rebuilds a view and prints it, one object a row.",
         discussion: """
-            Views: cities, notes, preferences, progress, pages, content, downloads, outbox. Without \
-            a name it prints all of them, each row with the view's name.
+            Views: \(names.joined(separator: ", ")). Without a name it prints all of them, each \
+            row with the view's name.
 
             Example: logtool views ./log notes --at 1000
             """)
@@ -19,7 +19,7 @@ struct Views: AsyncParsableCommand {
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Argument(
-        help: "cities, notes, preferences, progress, pages, content, downloads or outbox.",
+        help: "The view: cities, notes, … as above.",
         completion: .list(Self.names))
     var name: String?
     @Option(help: "The state at this position instead of the newest.")

@@ -16,6 +16,6 @@ struct Soaker: AsyncParsableCommand {
             """,
         subcommands: [
             Crashes.self, Small.self, Faults.self, Rot.self, Store.self, Sync.self, Devices.self,
-            Wire.self, Shipping.self, Downloads.self, Download.self, Year.self,
+            Wire.self, Shipping.self, Downloads.self, Download.self, Year.self, Assets.self,
         ])
 }

@@ -6,12 +6,12 @@ import DaybookTestKit
 import Foundation
 
 /// Makes events.
-struct WireEvents {
+package struct WireEvents {
     private let device: Int
     private var random: SeededRandom
     private var made = 0
 
-    init(device: Int, seed: UInt64) {
+    package init(device: Int, seed: UInt64) {
         self.device = device
         random = SeededRandom(seed: seed &+ UInt64(device) &* 0x9E37_79B9)
     }
@@ -19,7 +19,7 @@ struct WireEvents {
     mutating func draw(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
 
     /// What the next event is about.
-    enum Next {
+    package enum Next {
         /// It can be recorded as it is.
         case draft(EventDraft)
         /// The text of a note; the draft depends on what the device shows.
@@ -27,7 +27,7 @@ struct WireEvents {
     }
 
     /// The next event. One of a hundred changes a note that all devices share.
-    mutating func next() throws -> Next {
+    package mutating func next() throws -> Next {
         made += 1
         let text = "\(made) of device \(device), \(draw(1 << 20))"
         switch draw(100) {

@@ -17,13 +17,16 @@ public struct WireHistory: Sendable {
         public var events = 100_000
         /// How often the server is killed at least.
         public var kills = 20
+        /// How many requests go through the proxies at least.
+        public var requests = 0
         /// How long a day of a device is at most.
         public var dayMilliseconds = 3_000
         /// In how many days a device records its events at least.
         public var days = 30
         /// The client's time-out.
         public var timeoutMilliseconds = 2_000
-        /// How long a life of the server is at most.
+        /// How long a life of the server is at most, until it has been killed often enough; then ten
+        /// times as long, so that slow machines get on.
         public var lifeMilliseconds = 3_000
         /// What decides on faults and events.
         public var seed: UInt64 = 1
@@ -103,14 +106,21 @@ public struct WireHistory: Sendable {
         return counts
     }
 
-    /// Devices record and sync, and the server dies, until there is nothing more to record and it
-    /// has died often enough.
+    /// Devices record and sync, and the server dies, until there is nothing more to record, it has
+    /// died often enough, and enough was sent.
     private func storm(_ devices: [WireDevice], _ server: WireServer) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for device in devices {
                 group.addTask {
                     while !Task.isCancelled {
-                        if await device.isDone, await server.kills >= options.kills { return }
+                        let sent = devices.reduce(0) {
+                            $0 + ($1.proxy.counts["proxy: requests"] ?? 0)
+                        }
+                        if await device.isDone, await server.kills >= options.kills,
+                            sent >= options.requests
+                        {
+                            return
+                        }
                         try await device.day()
                     }
                 }
@@ -119,7 +129,8 @@ public struct WireHistory: Sendable {
                 var random = SeededRandom(seed: options.seed)
                 while !Task.isCancelled {
                     let life = Int(random.next() % UInt64(options.lifeMilliseconds))
-                    try await Task.sleep(for: .milliseconds(life))
+                    let isEnough = await server.kills >= options.kills
+                    try await Task.sleep(for: .milliseconds(isEnough ? life * 10 : life))
                     await server.kill()
                     // Sometimes it is gone for a while.
                     try? await Task.sleep(for: .milliseconds(Int(random.next() % 300)))

@@ -1,0 +1,190 @@
+// How long it takes until an event is on the disk: one writer, sixteen, and a thousand events a batch.
+// Rows 1 to 3 of the table.
+
+import Daybook
+import Foundation
+import LogStorage
+
+/// The races of those who record.
+struct Appending {
+    let input: Input
+    let folder: URL
+    /// Events of a turn: singly, by sixteen writers, in batches.
+    let sizes: (single: Int, concurrent: Int, bulk: Int)
+
+    private static let writers = 16
+    private static let batch = 1_000
+
+    private func store(_ folder: URL, _ files: any FileSystem = POSIXFileSystem()) async throws
+        -> OfflineStore
+    {
+        try await OfflineStore.open(
+            at: folder.appending(path: "log"), compaction: nil,
+            environment: LogEnvironment(fileSystem: files))
+    }
+
+    /// Runs something in a folder that goes afterwards.
+    private func inFolder(_ body: (URL) async throws -> Double) async throws -> Double {
+        let folder = try Folder(in: folder)
+        defer { folder.remove() }
+        return try await body(folder.url)
+    }
+
+    // MARK: One writer
+
+    /// Each event its own commit; the cost is that of the median append.
+    func single() async throws -> Race {
+        let drafts = input.drafts(0..<sizes.single)
+        let rows = SQLitePeer.rows(drafts)
+        let writes = try await recordedWrites(drafts)
+        return Race(
+            name: "durable append, one writer", unit: "µs an append (median)", scale: 1e6,
+            budgets: [
+                .atMost(1.25, of: "pwrite + fdatasync"), .atLeast(1, timesFasterThan: "SQLite"),
+            ],
+            contenders: [
+                Contender(name: "Daybook") {
+                    try await inFolder { folder in
+                        let store = try await store(folder)
+                        var costs: [Double] = []
+                        for draft in drafts {
+                            costs.append(
+                                try await seconds { try await store.events.append([draft]) })
+                        }
+                        try await store.close()
+                        return costs.median
+                    }
+                },
+                Contender(name: "pwrite + fdatasync") {
+                    try await inFolder { try Self.replay(writes, in: $0).median }
+                },
+                Contender(name: "SQLite") {
+                    try await inFolder { folder in
+                        let peer = try SQLitePeer(in: folder)
+                        var costs: [Double] = []
+                        for row in rows {
+                            costs.append(try await seconds { try peer.append([row]) })
+                        }
+                        return costs.median
+                    }
+                },
+            ])
+    }
+
+    /// What the log writes for these events, each its own commit.
+    private func recordedWrites(_ drafts: [EventDraft]) async throws -> [WriteRecorder.Write] {
+        let folder = try Folder(in: folder)
+        defer { folder.remove() }
+        let recorder = WriteRecorder()
+        let store = try await store(folder.url, recorder)
+        _ = recorder.take()
+        for draft in drafts { try await store.events.append([draft]) }
+        let writes = recorder.take()
+        try await store.close()
+        return writes
+    }
+
+    /// The same writes into room that is there already, each followed by `fdatasync`.
+    private static func replay(
+        _ writes: [WriteRecorder.Write], in folder: URL
+    ) throws -> [Double] {
+        let descriptor = open(
+            folder.appending(path: "raw").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw RaceFailure("the raw file cannot be opened") }
+        defer { close(descriptor) }
+        let end = writes.map { $0.offset + $0.bytes.count }.max() ?? 0
+        guard posix_fallocate(descriptor, 0, off_t(end)) == 0, fsync(descriptor) == 0 else {
+            throw RaceFailure("there is no room for the raw file")
+        }
+        return try writes.map { write in
+            let begun = ContinuousClock.now
+            let count = write.bytes.count
+            guard pwrite(descriptor, write.bytes, count, off_t(write.offset)) == count,
+                fdatasync(descriptor) == 0
+            else { throw RaceFailure("the raw file cannot be written") }
+            return (ContinuousClock.now - begun) / .seconds(1)
+        }
+    }
+
+    // MARK: Sixteen writers
+
+    /// Sixteen tasks, each waiting for its own commits.
+    func concurrent() -> Race {
+        let share = max(1, sizes.concurrent / Self.writers)
+        let all = input.drafts(0..<share * Self.writers)
+        let parts = (0..<Self.writers).map { Array(all[$0 * share..<($0 + 1) * share]) }
+        let rows = parts.map(SQLitePeer.rows)
+        return Race(
+            name: "durable appends, 16 writers", unit: "µs an event", scale: 1e6,
+            budgets: [.atLeast(6, timesFasterThan: "SQLite")],
+            contenders: [
+                Contender(name: "Daybook") {
+                    try await inFolder { folder in
+                        let store = try await store(folder)
+                        let cost = try await seconds {
+                            try await withThrowingTaskGroup { group in
+                                for part in parts {
+                                    group.addTask {
+                                        for draft in part {
+                                            try await store.events.append([draft])
+                                        }
+                                    }
+                                }
+                                try await group.waitForAll()
+                            }
+                        }
+                        try await store.close()
+                        return cost / Double(all.count)
+                    }
+                },
+                Contender(name: "SQLite") {
+                    try await inFolder { folder in
+                        let peer = try SQLitePeer(in: folder)
+                        let cost = try await seconds {
+                            try await withThrowingTaskGroup { group in
+                                for part in rows {
+                                    group.addTask { for row in part { try peer.append([row]) } }
+                                }
+                                try await group.waitForAll()
+                            }
+                        }
+                        return cost / Double(all.count)
+                    }
+                },
+            ])
+    }
+
+    // MARK: Batches
+
+    /// A thousand typed events a batch.
+    func bulk() -> Race {
+        let starts = Array(stride(from: 0, to: sizes.bulk, by: Self.batch))
+        let batches = starts.map { input.drafts($0..<$0 + Self.batch) }
+        let count = Double(batches.count * Self.batch)
+        return Race(
+            name: "bulk append, 1,000 typed events a batch", unit: "µs an event", scale: 1e6,
+            budgets: [.atLeast(4, timesFasterThan: "SQLite")],
+            contenders: [
+                Contender(name: "Daybook") {
+                    try await inFolder { folder in
+                        let store = try await store(folder)
+                        let cost = try await seconds {
+                            for batch in batches { try await store.events.append(batch) }
+                        }
+                        try await store.close()
+                        return cost / count
+                    }
+                },
+                Contender(name: "SQLite") {
+                    try await inFolder { folder in
+                        let peer = try SQLitePeer(in: folder)
+                        // Its lines are encoded in the race, too: ours are.
+                        let cost = try await seconds {
+                            for batch in batches { try peer.append(SQLitePeer.rows(batch)) }
+                        }
+                        return cost / count
+                    }
+                },
+            ])
+    }
+}

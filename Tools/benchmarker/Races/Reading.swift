@@ -1,0 +1,217 @@
+// How fast a log is read: as bytes, as views, at an opening; and how big it is. Rows 4 to 7 of the
+// table.
+
+import Daybook
+import Foundation
+import GRDB
+
+/// The races of those who read.
+struct Reading {
+    let input: Input
+    let folder: URL
+    /// Events of the logs.
+    let events: Int
+
+    /// A log of so many events, in batches, closed in order.
+    func log(
+        _ name: String, _ events: Int, batch: Int = 1_000, checkpoint: Bool
+    ) async throws -> URL {
+        let url = folder.appending(path: name)
+        let store = try await OfflineStore.open(at: url, compaction: nil)
+        for start in stride(from: 0, to: events, by: batch) {
+            try await store.events.append(input.drafts(start..<min(start + batch, events)))
+        }
+        if checkpoint { try await store.events.checkpoint() }
+        try await store.close()
+        if !checkpoint {
+            try? FileManager.default.removeItem(at: url.appending(path: "checkpoints"))
+        }
+        return url
+    }
+
+    private static func segments(_ log: URL) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: log.path)
+            .filter { $0.hasSuffix(".lz4") }.sorted().map { log.appending(path: $0).path }
+    }
+
+    // MARK: Scan
+
+    /// Every line once, as bytes.
+    func scan() async throws -> Race {
+        let log = try await log("scan", events, checkpoint: false)
+        let segments = try Self.segments(log)
+        let files = segments.map { "'\($0)'" }.joined(separator: " ")
+        return Race(
+            name: "raw scan", unit: "ns an event", scale: 1e9 / Double(events),
+            budgets: [.atMost(1 / 0.6, of: "lz4 -dc")],
+            contenders: [
+                Contender(name: "Daybook") {
+                    var count = 0
+                    let cost = try await seconds {
+                        try LogReader(log.path).forEachLine { _, _ in
+                            count += 1
+                            return true
+                        }
+                    }
+                    guard count == events else { throw RaceFailure("\(count) lines were read") }
+                    return cost
+                },
+                Contender(name: "lz4 -dc") {
+                    try await seconds { try run("sh", "-c", "cat \(files) | lz4 -dc > /dev/null") }
+                },
+            ])
+    }
+
+    // MARK: Rebuild
+
+    /// An event as `JSONDecoder` reads it: the members that all types have, and its data.
+    private struct DecodedEvent: Decodable {
+        var id: UUID
+        var source: String
+        var sequence: String
+        var type: String
+        var subject: String?
+        var partitionkey: String?
+        var time: String
+        var data: [String: Member]
+
+        enum Member: Decodable {
+            case text(String), number(Double), flag(Bool), other
+
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.singleValueContainer()
+                if let text = try? container.decode(String.self) {
+                    self = .text(text)
+                } else if let number = try? container.decode(Double.self) {
+                    self = .number(number)
+                } else if let flag = try? container.decode(Bool.self) {
+                    self = .flag(flag)
+                } else {
+                    self = .other
+                }
+            }
+        }
+    }
+
+    private static func decodeAll(_ peer: SQLitePeer) throws -> Int {
+        let decoder = JSONDecoder()
+        return try peer.queue.read { db in
+            let rows = try Data.fetchCursor(db, sql: "SELECT line FROM events ORDER BY position")
+            var count = 0
+            while let line = try rows.next() {
+                _ = try decoder.decode(DecodedEvent.self, from: line)
+                count += 1
+            }
+            return count
+        }
+    }
+
+    /// All views from all events, without a checkpoint.
+    func rebuild() async throws -> Race {
+        let log = try await log("rebuild", events, checkpoint: false)
+        let peer = try SQLitePeer(in: folder)
+        for start in stride(from: 0, to: events, by: 10_000) {
+            try peer.append(
+                SQLitePeer.rows(input.drafts(start..<min(start + 10_000, events))))
+        }
+        return Race(
+            name: "typed rebuild of all views", unit: "µs an event", scale: 1e6 / Double(events),
+            budgets: [.atLeast(6, timesFasterThan: "SQLite + JSONDecoder")],
+            contenders: [
+                Contender(name: "Daybook") {
+                    try? FileManager.default.removeItem(at: log.appending(path: "checkpoints"))
+                    var store: OfflineStore?
+                    let cost = try await seconds {
+                        store = try await OfflineStore.open(at: log, compaction: nil)
+                    }
+                    guard let store, await store.events.lastDurable.rawValue == UInt64(events)
+                    else { throw RaceFailure("events are missing") }
+                    try await store.close()
+                    return cost
+                },
+                Contender(name: "SQLite + JSONDecoder") {
+                    try await seconds {
+                        guard try Self.decodeAll(peer) == events else {
+                            throw RaceFailure("rows are missing")
+                        }
+                    }
+                },
+            ])
+    }
+
+    // MARK: Open
+
+    /// A log with a hundred times the events of another, the same entities and the same tail.
+    func opening() async throws -> Race {
+        let (small, big) = (max(100, events / 100), events)
+        let tail = 100
+        var logs: [URL] = []
+        for (name, count) in [("small", small), ("big", big)] {
+            let url = folder.appending(path: name)
+            let store = try await OfflineStore.open(at: url, compaction: nil)
+            // A hundred cities, saved again and again: the state is the same.
+            for start in stride(from: 0, to: count, by: 1_000) {
+                try await store.events.append(
+                    try (start..<min(start + 1_000, count)).map {
+                        try EventDraft(CitySaved(userId: "u", cityId: "city-\($0 % 100)"))
+                    })
+            }
+            try await store.events.checkpoint()
+            for number in 0..<tail {
+                try await store.cities.save("city-\(number)", by: "u")
+            }
+            try await store.close()
+            logs.append(url)
+        }
+        func open(_ log: URL) async throws -> Double {
+            var costs: [Double] = []
+            for _ in 0..<20 {
+                var store: OfflineStore?
+                costs.append(
+                    try await seconds {
+                        store = try await OfflineStore.open(at: log, compaction: nil)
+                    })
+                try await store?.close()
+            }
+            return costs.median
+        }
+        return Race(
+            name: "open with a checkpoint", unit: "ms an opening (median)", scale: 1e3,
+            budgets: [.atMost(1.2, of: "\(small) events")],
+            contenders: [
+                Contender(name: "\(big) events") { [logs] in try await open(logs[1]) },
+                Contender(name: "\(small) events") { [logs] in try await open(logs[0]) },
+            ])
+    }
+
+    // MARK: Size
+
+    /// Bytes on the disk, for commits of so many events.
+    func size(batch: Int) async throws -> Race {
+        let count = batch == 1 ? min(events, 10_000) : events
+        let log = try await log("size-\(batch)", count, batch: batch, checkpoint: false)
+        let drafts = input.drafts(0..<count)
+        let database = folder.appending(path: "size-\(batch)-sqlite")
+        try FileManager.default.createDirectory(at: database, withIntermediateDirectories: true)
+        let peer = try SQLitePeer(in: database)
+        try peer.append(SQLitePeer.rows(drafts))
+        try peer.checkpoint()
+        // The lines as they are in the log, in one piece.
+        let plain = folder.appending(path: "size-\(batch).ndjson").path
+        let files = try Self.segments(log).map { "'\($0)'" }.joined(separator: " ")
+        try run("sh", "-c", "cat \(files) | lz4 -dc | lz4 -1 -c > '\(plain).lz4'")
+        let sizes = [
+            try Folder.bytes(log, ending: ".lz4"), try Folder.bytes(database, ending: ".sqlite"),
+            try Folder.bytes(folder, ending: "size-\(batch).ndjson.lz4"),
+        ].map { Double($0) / Double(count) }
+        return Race(
+            name: batch == 1 ? "size, single commits" : "size, batches of \(batch)",
+            unit: "bytes an event",
+            budgets: [
+                .atMost(0.3, of: "SQLite"), .atMost(batch == 1 ? 1.25 : 1.12, of: "lz4 -1"),
+            ],
+            contenders: zip(["Daybook", "SQLite", "lz4 -1"], sizes).map { name, size in
+                Contender(name: name) { size }
+            })
+    }
+}

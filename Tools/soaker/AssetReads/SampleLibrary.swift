@@ -1,0 +1,42 @@
+// A library as a heavy user has one: made from numbers, so that it need not be kept. Feeds AssetReads.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+
+/// Assets that look like those of a server with UUIDs and SHA-1 checksums.
+struct SampleLibrary: Sendable {
+    let assets: Int
+    let owners: Int
+    let seed: UInt64
+
+    var all: some Sequence<Asset> { (0..<assets).lazy.map(asset) }
+
+    func owner(_ number: Int) -> String {
+        var random = SeededRandom(seed: seed &+ 0xABCD &+ UInt64(number))
+        return Self.uuid(&random)
+    }
+
+    func asset(_ number: Int) -> Asset {
+        var random = SeededRandom(seed: seed &* 1_000_003 &+ UInt64(number))
+        let id = Self.uuid(&random)
+        let remoteId = Self.uuid(&random)
+        let checksum = Data((0..<20).map { _ in UInt8(truncatingIfNeeded: random.next()) })
+        let day = random.next() % (UInt64(AssetReads.days) * 86_400_000)
+        let taken = ZonedTime(Timestamp(milliseconds: AssetReads.start + Int64(day)))
+        let changed = ZonedTime(Timestamp(milliseconds: taken.moment.milliseconds + 5_000))
+        let isVideo = random.next() % 10 == 0
+        return Asset(
+            id: id, remoteId: remoteId,
+            localId: random.next() % 2 == 0 ? "\(1_000_000_000 + number)" : nil,
+            ownerId: owner(number % owners), checksum: checksum.base64EncodedString(),
+            type: isVideo ? .video : .image, fileName: "IMG_\(number).\(isVideo ? "mp4" : "jpg")",
+            fileCreatedAt: taken, fileModifiedAt: changed, updatedAt: changed,
+            durationSeconds: isVideo ? 12.5 : nil, width: 4_032, height: 3_024,
+            isFavorite: random.next() % 20 == 0)
+    }
+
+    private static func uuid(_ random: inout SeededRandom) -> String {
+        UUID(integer: UInt128(random.next()) << 64 | UInt128(random.next())).text
+    }
+}
