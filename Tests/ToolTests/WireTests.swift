@@ -13,6 +13,8 @@ import WireHistories
         (options.events, options.kills, options.days) = (2_000, 3, 6)
         (options.dayMilliseconds, options.lifeMilliseconds) = (1_000, 1_200)
         options.timeoutMilliseconds = 1_000
+        // As many as it takes that most faults happen, however slow the machine is.
+        options.requests = 300
         let counts: [String: Int]
         do {
             counts = try await WireHistory(server: Tool.binary("syncserver"), options: options)
