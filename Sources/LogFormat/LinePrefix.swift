@@ -31,29 +31,41 @@ package struct LinePrefix: Equatable, Sendable {
         isOwn = true
     }
 
-    private static let beforeID = Array("{\"specversion\":\"1.0\",\"id\":\"".utf8)
-    private static let beforeSource = Array("\",\"source\":\"urn:uuid:".utf8)
-    private static let beforeSequence = Array("\",\"sequence\":\"".utf8)
-    private static let beforePosition = Array("\",\"position\":\"".utf8)
-    private static let beforeType = Array("\",\"type\":\"".utf8)
-    private static let beforeTime = Array(",\"time\":\"".utf8)
+    private static let beforeID: StaticString = "{\"specversion\":\"1.0\",\"id\":\""
+    private static let beforeSource: StaticString = "\",\"source\":\"urn:uuid:"
+    private static let beforeSequence: StaticString = "\",\"sequence\":\""
+    private static let beforePosition: StaticString = "\",\"position\":\""
+    private static let beforeType: StaticString = "\",\"type\":\""
+    private static let beforeTime: StaticString = ",\"time\":\""
 
     /// Where the id's 36 characters begin in every line.
-    package static let idOffset = beforeID.count
+    package static let idOffset = beforeID.utf8CodeUnitCount
+    /// Where a line's position stands, if it has one; else its type.
+    private static let sequenceEnd =
+        idOffset + 36 + beforeSource.utf8CodeUnitCount + 36 + beforeSequence.utf8CodeUnitCount + 20
+    private static let positionBytes = beforePosition.utf8CodeUnitCount + 20
+
+    /// Bytes of the prefix, up to and including `"type":"`.
+    package var byteCount: Int {
+        Self.sequenceEnd + (isOwn ? 0 : Self.positionBytes) + Self.beforeType.utf8CodeUnitCount
+    }
+
+    /// What the prefix ends with: the member whose value follows.
+    package static let typeStart: StaticString = "\"type\":\""
 
     /// Appends the prefix up to and including `"type":"`.
     package func append(to line: inout [UInt8]) {
-        line.append(contentsOf: Self.beforeID)
+        line.append(Self.beforeID)
         LineText.append(uuid: id, to: &line)
-        line.append(contentsOf: Self.beforeSource)
+        line.append(Self.beforeSource)
         LineText.append(uuid: source, to: &line)
-        line.append(contentsOf: Self.beforeSequence)
+        line.append(Self.beforeSequence)
         LineText.append(number: sequence, to: &line)
         if !isOwn {
-            line.append(contentsOf: Self.beforePosition)
+            line.append(Self.beforePosition)
             LineText.append(number: position.rawValue, to: &line)
         }
-        line.append(contentsOf: Self.beforeType)
+        line.append(Self.beforeType)
     }
 
     /// Reads the prefix of a line.
@@ -61,11 +73,11 @@ package struct LinePrefix: Equatable, Sendable {
     /// - Throws: `FormatError` with `badLine` where the line begins otherwise.
     package init(_ line: RawSpan) throws(FormatError) {
         var offset = 0
-        func expect(_ text: [UInt8]) throws(FormatError) {
-            guard LineText.matches(line, at: offset, text) else {
+        func expect(_ text: StaticString) throws(FormatError) {
+            guard line.matches(text, at: offset) else {
                 throw FormatError(.badLine, "a line does not begin as every stored line does")
             }
-            offset += text.count
+            offset += text.utf8CodeUnitCount
         }
         func uuid() throws(FormatError) -> UInt128 {
             guard let value = LineText.uuid(line, at: offset, acceptUppercase: false) else {
@@ -87,8 +99,8 @@ package struct LinePrefix: Equatable, Sendable {
         source = try uuid()
         try expect(Self.beforeSequence)
         sequence = try number()
-        if LineText.matches(line, at: offset, Self.beforePosition) {
-            offset += Self.beforePosition.count
+        if line.matches(Self.beforePosition, at: offset) {
+            offset += Self.beforePosition.utf8CodeUnitCount
             position = Position(try number())
             isOwn = false
         } else {
@@ -102,11 +114,9 @@ package struct LinePrefix: Equatable, Sendable {
     /// elsewhere; else as it is. Spec/line.md, LINE-3.
     package func appendExported(_ line: RawSpan, to bytes: inout [UInt8]) {
         guard !isOwn else { return bytes.append(contentsOf: line) }
-        let start =
-            Self.beforeID.count + 36 + Self.beforeSource.count + 36 + Self.beforeSequence.count + 20
-        let end = start + Self.beforePosition.count + 20
-        bytes.append(contentsOf: line.extracting(0..<start))
-        bytes.append(contentsOf: line.extracting(end..<line.byteCount))
+        bytes.append(contentsOf: line.extracting(0..<Self.sequenceEnd))
+        bytes.append(
+            contentsOf: line.extracting(Self.sequenceEnd + Self.positionBytes..<line.byteCount))
     }
 
     /// The time of a stored line in milliseconds since 1970, or nil where it has none.
@@ -114,15 +124,12 @@ package struct LinePrefix: Equatable, Sendable {
     /// The first `,"time":"` of a line is the envelope's: inside a string a quotation mark is
     /// escaped, members before it are scalars, and `data` comes last.
     package static func time(of line: RawSpan) -> Int64? {
-        let last = line.byteCount - beforeTime.count - 24
         var offset = idOffset
-        while offset <= last {
-            if line.byte(at: offset) == UInt8(ascii: ","),
-                LineText.matches(line, at: offset, beforeTime)
-            {
-                return LineText.time(line, at: offset + beforeTime.count)
+        while let comma = line.offset(of: UInt8(ascii: ","), from: offset) {
+            if line.matches(beforeTime, at: comma) {
+                return LineText.time(line, at: comma + beforeTime.utf8CodeUnitCount)
             }
-            offset += 1
+            offset = comma + 1
         }
         return nil
     }

@@ -2,8 +2,6 @@
 
 /// Reads and writes the fixed-width texts of a line.
 package enum LineText {
-    private static let hex = Array("0123456789abcdef".utf8)
-
     package static func matches(_ bytes: RawSpan, at offset: Int, _ text: [UInt8]) -> Bool {
         guard offset <= bytes.byteCount - text.count else { return false }
         for index in text.indices where bytes.byte(at: offset + index) != text[index] {
@@ -14,74 +12,69 @@ package enum LineText {
 
     /// Appends the 36 lowercase characters of a UUID (RFC 9562).
     package static func append(uuid: UInt128, to bytes: inout [UInt8]) {
-        for index in 0..<16 {
-            if index == 4 || index == 6 || index == 8 || index == 10 {
-                bytes.append(UInt8(ascii: "-"))
-            }
-            let byte = UInt8(truncatingIfNeeded: uuid >> UInt128(120 - 8 * index))
-            bytes.append(hex[Int(byte >> 4)])
-            bytes.append(hex[Int(byte & 15)])
+        let words = (
+            Hex.text(UInt32(truncatingIfNeeded: uuid >> 96)),
+            Hex.text(UInt32(truncatingIfNeeded: uuid >> 64)),
+            Hex.text(UInt32(truncatingIfNeeded: uuid >> 32)),
+            Hex.text(UInt32(truncatingIfNeeded: uuid))
+        )
+        // 8-4-4-4-12 characters.
+        var text = InlineArray<36, UInt8>(repeating: UInt8(ascii: "-"))
+        for index in 0..<8 {
+            let shift = UInt64(8 * index)
+            text[index] = UInt8(truncatingIfNeeded: words.0 >> shift)
+            text[index + (index < 4 ? 9 : 10)] = UInt8(truncatingIfNeeded: words.1 >> shift)
+            text[index + (index < 4 ? 19 : 20)] = UInt8(truncatingIfNeeded: words.2 >> shift)
+            text[index + 28] = UInt8(truncatingIfNeeded: words.3 >> shift)
         }
+        bytes.append(contentsOf: text.span.bytes)
     }
 
     /// Reads 36 characters as a UUID.
     package static func uuid(
         _ bytes: RawSpan, at offset: Int, acceptUppercase: Bool
     ) -> UInt128? {
-        guard offset <= bytes.byteCount - 36 else { return nil }
-        var high: UInt64 = 0
-        var low: UInt64 = 0
-        var digits = 0
-        for index in 0..<36 {
-            let byte = bytes.byte(at: offset + index)
-            if index == 8 || index == 13 || index == 18 || index == 23 {
-                guard byte == UInt8(ascii: "-") else { return nil }
-                continue
-            }
-            let digit: UInt8
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F") where acceptUppercase:
-                digit = byte - UInt8(ascii: "A") + 10
-            default: return nil
-            }
-            if digits < 16 {
-                high = high << 4 | UInt64(digit)
-            } else {
-                low = low << 4 | UInt64(digit)
-            }
-            digits += 1
+        guard offset >= 0, offset <= bytes.byteCount - 36,
+            bytes.byte(at: offset + 8) == UInt8(ascii: "-"),
+            bytes.byte(at: offset + 13) == UInt8(ascii: "-"),
+            bytes.byte(at: offset + 18) == UInt8(ascii: "-"),
+            bytes.byte(at: offset + 23) == UInt8(ascii: "-")
+        else { return nil }
+        func four(_ place: Int) -> UInt64 {
+            UInt64(bytes.integer(at: offset + place, as: UInt32.self))
         }
+        guard let first = Hex.value(bytes.integer(at: offset), acceptUppercase),
+            let second = Hex.value(four(9) | four(14) << 32, acceptUppercase),
+            let third = Hex.value(four(19) | four(24) << 32, acceptUppercase),
+            let fourth = Hex.value(bytes.integer(at: offset + 28), acceptUppercase)
+        else { return nil }
+        let (high, low) = (
+            UInt64(first) << 32 | UInt64(second), UInt64(third) << 32 | UInt64(fourth)
+        )
         return UInt128(high) << 64 | UInt128(low)
     }
 
     /// Appends 20 decimal digits.
     package static func append(number: UInt64, to bytes: inout [UInt8]) {
-        let start = bytes.count
-        bytes.append(contentsOf: repeatElement(UInt8(ascii: "0"), count: 20))
+        var text = InlineArray<20, UInt8>(repeating: UInt8(ascii: "0"))
         var rest = number
-        var index = start + 19
+        var index = 19
         while rest > 0 {
-            bytes[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+            text[index] += UInt8(rest % 10)
             rest /= 10
             index -= 1
         }
+        bytes.append(contentsOf: text.span.bytes)
     }
 
     /// Reads 20 decimal digits.
     package static func number(_ bytes: RawSpan, at offset: Int) -> UInt64? {
-        guard offset <= bytes.byteCount - 20 else { return nil }
-        var value: UInt64 = 0
-        for index in offset..<offset + 20 {
-            let digit = bytes.byte(at: index) &- UInt8(ascii: "0")
-            guard digit <= 9 else { return nil }
-            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-            let (sum, carry) = product.addingReportingOverflow(UInt64(digit))
-            guard !overflow, !carry else { return nil }
-            value = sum
-        }
-        return value
+        guard offset <= bytes.byteCount - 20, let high = decimal(bytes, offset, 12),
+            let low = decimal(bytes, offset + 12, 8)
+        else { return nil }
+        let (product, overflow) = UInt64(high).multipliedReportingOverflow(by: 100_000_000)
+        let (value, carry) = product.addingReportingOverflow(UInt64(low))
+        return overflow || carry ? nil : value
     }
 
     /// Appends a time as `2026-02-22T10:30:14.425Z`. Years 0 to 9999.
@@ -89,29 +82,31 @@ package enum LineText {
         let day = Calendar.floorDivide(milliseconds, 86_400_000)
         let inDay = Int(milliseconds - day * 86_400_000)
         let date = Calendar.date(ofDay: day)
-        func digits(_ value: Int, _ width: Int) {
-            var divisor = 1
-            for _ in 1..<width { divisor *= 10 }
-            var divided = divisor
-            while divided > 0 {
-                bytes.append(UInt8(ascii: "0") + UInt8(value / divided % 10))
-                divided /= 10
-            }
+        var text = InlineArray<24, UInt8>(repeating: UInt8(ascii: "-"))
+        write(date.year, 4, at: 0, to: &text)
+        write(date.month, 2, at: 5, to: &text)
+        write(date.day, 2, at: 8, to: &text)
+        text[10] = UInt8(ascii: "T")
+        write(inDay / 3_600_000, 2, at: 11, to: &text)
+        text[13] = UInt8(ascii: ":")
+        write(inDay / 60_000 % 60, 2, at: 14, to: &text)
+        text[16] = UInt8(ascii: ":")
+        write(inDay / 1_000 % 60, 2, at: 17, to: &text)
+        text[19] = UInt8(ascii: ".")
+        write(inDay % 1_000, 3, at: 20, to: &text)
+        text[23] = UInt8(ascii: "Z")
+        bytes.append(contentsOf: text.span.bytes)
+    }
+
+    /// Writes so many decimal digits.
+    private static func write(
+        _ value: Int, _ width: Int, at offset: Int, to text: inout InlineArray<24, UInt8>
+    ) {
+        var rest = value
+        for index in (offset..<offset + width).reversed() {
+            text[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
         }
-        digits(date.year, 4)
-        bytes.append(UInt8(ascii: "-"))
-        digits(date.month, 2)
-        bytes.append(UInt8(ascii: "-"))
-        digits(date.day, 2)
-        bytes.append(UInt8(ascii: "T"))
-        digits(inDay / 3_600_000, 2)
-        bytes.append(UInt8(ascii: ":"))
-        digits(inDay / 60_000 % 60, 2)
-        bytes.append(UInt8(ascii: ":"))
-        digits(inDay / 1_000 % 60, 2)
-        bytes.append(UInt8(ascii: "."))
-        digits(inDay % 1_000, 3)
-        bytes.append(UInt8(ascii: "Z"))
     }
 
     /// Reads the 24 characters of a stored time.
@@ -147,6 +142,46 @@ package enum LineText {
             value = value * 10 + Int(digit)
         }
         return value
+    }
+}
+
+/// Eight hexadecimal digits at a time, the first in the lowest byte, as a little-endian load gives
+/// them.
+private enum Hex {
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let highs: UInt64 = 0x8080_8080_8080_8080
+
+    /// The highest bit of each byte that is within bounds. All bytes are below 128.
+    private static func within(_ text: UInt64, _ bounds: ClosedRange<UInt64>) -> UInt64 {
+        let isAtLeast = text &+ ones &* (128 - bounds.lowerBound)
+        let isAbove = text &+ ones &* (127 - bounds.upperBound)
+        return isAtLeast & ~isAbove & highs
+    }
+
+    /// The number that eight digits write.
+    static func value(_ text: UInt64, _ acceptUppercase: Bool) -> UInt32? {
+        guard text & highs == 0 else { return nil }
+        let digits = within(text, 0x30...0x39)
+        var letters = within(text, 0x61...0x66)
+        if acceptUppercase { letters |= within(text, 0x41...0x46) }
+        guard digits | letters == highs else { return nil }
+        // A letter's low four bits are nine less than what it stands for.
+        var value = (text & (ones &* 0x0F)) &+ (letters >> 7) &* 9
+        value = value.byteSwapped
+        value = (value | value >> 4) & 0x00FF_00FF_00FF_00FF
+        value = (value | value >> 8) & 0x0000_FFFF_0000_FFFF
+        return UInt32(truncatingIfNeeded: value | value >> 16)
+    }
+
+    /// The eight lowercase digits of a number.
+    static func text(_ value: UInt32) -> UInt64 {
+        var nibbles = UInt64(value)
+        nibbles = (nibbles | nibbles << 16) & 0x0000_FFFF_0000_FFFF
+        nibbles = (nibbles | nibbles << 8) & 0x00FF_00FF_00FF_00FF
+        nibbles = (nibbles | nibbles << 4) & (ones &* 0x0F)
+        nibbles = nibbles.byteSwapped
+        let letters = (nibbles &+ ones &* (128 - 10)) & highs
+        return nibbles &+ ones &* 0x30 &+ (letters >> 7) &* 0x27
     }
 }
 

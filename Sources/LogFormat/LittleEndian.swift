@@ -19,6 +19,74 @@ extension RawSpan {
         return unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
     }
 
+    /// The offset of the first such byte at or behind a place, or nil. Looks at eight at a time.
+    @inlinable
+    package func offset(of byte: UInt8, from start: Int = 0) -> Int? {
+        let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
+        let pattern = ones &* UInt64(byte)
+        var offset = start
+        while offset <= byteCount - 8 {
+            let word = integer(at: offset, as: UInt64.self) ^ pattern
+            // The lowest bit that is set is right, those above it need not be.
+            let zeros = (word &- ones) & ~word & highs
+            if zeros != 0 { return offset + zeros.trailingZeroBitCount / 8 }
+            offset += 8
+        }
+        while offset < byteCount {
+            if self.byte(at: offset) == byte { return offset }
+            offset += 1
+        }
+        return nil
+    }
+
+    /// Whether all bytes are ASCII.
+    @inlinable
+    package var isASCII: Bool {
+        var (all, offset) = (UInt64(0), 0)
+        while offset <= byteCount - 8 {
+            all |= integer(at: offset, as: UInt64.self)
+            offset += 8
+        }
+        while offset < byteCount {
+            all |= UInt64(byte(at: offset))
+            offset += 1
+        }
+        return all & 0x8080_8080_8080_8080 == 0
+    }
+
+    /// Whether a text stands at an offset.
+    @inlinable
+    package func matches(_ text: StaticString, at offset: Int) -> Bool {
+        matches(
+            UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount), at: offset
+        )
+    }
+
+    /// Whether these bytes stand at an offset.
+    @inlinable
+    package func matches(_ expected: UnsafeRawBufferPointer, at offset: Int = 0) -> Bool {
+        guard offset >= 0, offset <= byteCount - expected.count else { return false }
+        var index = 0
+        while index <= expected.count - 8 {
+            let word = expected.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard integer(at: offset + index, as: UInt64.self) == UInt64(littleEndian: word) else {
+                return false
+            }
+            index += 8
+        }
+        while index < expected.count {
+            guard byte(at: offset + index) == expected[index] else { return false }
+            index += 1
+        }
+        return true
+    }
+
+    /// Whether these are all the bytes.
+    @inlinable
+    package func isEqual(to text: String) -> Bool {
+        text.utf8.count == byteCount && text.utf8.span.bytes.withUnsafeBytes { matches($0) }
+    }
+
     /// A copy of the bytes.
     package var array: [UInt8] {
         withUnsafeBytes { Array($0) }
@@ -29,6 +97,12 @@ extension Array<UInt8> {
     /// Appends a little-endian integer.
     package mutating func append<T: FixedWidthInteger>(littleEndian value: T) {
         Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+    }
+
+    /// Appends a text.
+    package mutating func append(_ text: StaticString) {
+        append(
+            contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// Appends the bytes of a span.

@@ -292,18 +292,17 @@ package struct SegmentScanner {
         in range: Range<Int>, of bytes: RawSpan, expecting: Position, allowsHoles: Bool
     ) throws(FormatError) -> [ScannedLine] {
         var lines: [ScannedLine] = []
+        let text = bytes.extracting(0..<range.upperBound)
         var start = range.lowerBound
         var expected = expecting
         while start < range.upperBound {
-            var end = start
-            while end < range.upperBound, bytes.byte(at: end) != UInt8(ascii: "\n") { end += 1 }
-            guard end < range.upperBound else {
+            guard let end = text.offset(of: UInt8(ascii: "\n"), from: start) else {
                 throw FormatError(.badLine, "a line runs over the end of its commit")
             }
             guard end - start <= FormatLimit.lineBytesMax else {
                 throw FormatError(.badLine, "a line of \(end - start) bytes")
             }
-            let prefix = try LinePrefix(bytes.extracting(start..<end))
+            let prefix = try LinePrefix(text.extracting(start..<end))
             guard
                 prefix.position == expected || (allowsHoles && prefix.position > expected),
                 prefix.position.rawValue < UInt64.max

@@ -19,6 +19,7 @@ package struct JSONFields {
         self.text = text
         self.place = place
         var found: [(name: Range<Int>, value: Range<Int>)] = []
+        found.reserveCapacity(8)
         do {
             let span = text.span.bytes
             var scanner = JSONScanner()
@@ -29,10 +30,30 @@ package struct JSONFields {
         } catch {
             throw EventError(.invalidData, "\(place) is not a JSON object: \(error.detail)")
         }
-        guard Set(found.map { text[$0.name] }).count == found.count else {
+        guard !Self.hasTwins(found, in: text) else {
             throw EventError(.invalidData, "\(place) has two members of one name")
         }
         members = found
+    }
+
+    /// Whether two names are the same, byte by byte. Most objects are small.
+    private static func hasTwins(
+        _ members: [(name: Range<Int>, value: Range<Int>)], in text: [UInt8]
+    ) -> Bool {
+        guard members.count <= 16 else {
+            return Set(members.map { text[$0.name] }).count < members.count
+        }
+        let span = text.span.bytes
+        for index in members.indices {
+            let name = members[index].name
+            for other in members[..<index] where other.name.count == name.count {
+                let isTwin = span.extracting(other.name).withUnsafeBytes {
+                    span.matches($0, at: name.lowerBound)
+                }
+                if isTwin { return true }
+            }
+        }
+        return false
     }
 
     /// The names of all members.
@@ -43,10 +64,7 @@ package struct JSONFields {
     }
 
     private func isNamed(_ range: Range<Int>, _ name: StaticString) -> Bool {
-        guard range.count == name.utf8CodeUnitCount else { return false }
-        for index in 0..<range.count
-        where text[range.lowerBound + index] != name.utf8Start[index] { return false }
-        return true
+        range.count == name.utf8CodeUnitCount && text.span.bytes.matches(name, at: range.lowerBound)
     }
 
     /// The members with other names than these, as one object, each as it was written.

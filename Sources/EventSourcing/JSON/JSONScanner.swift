@@ -49,17 +49,41 @@ package struct JSONScanner {
     package mutating func string(_ text: RawSpan) throws(JSONError) -> Range<Int> {
         try expect(UInt8(ascii: "\""), text)
         let start = offset
-        while offset < text.byteCount {
+        while true {
+            stepOverPlainText(text)
+            guard offset < text.byteCount else { throw fault("a string has no end") }
             switch text.byte(at: offset) {
             case UInt8(ascii: "\""):
                 offset += 1
                 return start..<offset - 1
             case UInt8(ascii: "\\"): try escape(text)
-            case 0..<0x20: throw fault("a control character stands in a string")
-            default: offset += 1
+            default: throw fault("a control character stands in a string")
             }
         }
-        throw fault("a string has no end")
+    }
+
+    /// Steps to the next quotation mark, backslash or control character, eight bytes at a time.
+    private mutating func stepOverPlainText(_ text: RawSpan) {
+        let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
+        while offset <= text.byteCount - 8 {
+            let word = text.integer(at: offset, as: UInt64.self)
+            let quote = word ^ ones &* UInt64(UInt8(ascii: "\""))
+            let backslash = word ^ ones &* UInt64(UInt8(ascii: "\\"))
+            // A subtraction borrows from a byte that is too small, and first from the lowest.
+            let ends =
+                ((quote &- ones) & ~quote | (backslash &- ones) & ~backslash
+                    | (word &- ones &* 0x20) & ~word) & highs
+            if ends != 0 {
+                offset += ends.trailingZeroBitCount / 8
+                return
+            }
+            offset += 8
+        }
+        while offset < text.byteCount {
+            let byte = text.byte(at: offset)
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return }
+            offset += 1
+        }
     }
 
     private mutating func escape(_ text: RawSpan) throws(JSONError) {
@@ -115,16 +139,26 @@ package struct JSONScanner {
             offset += 1
             return
         }
-        while true {
+        try furtherMembers(text, body)
+    }
+
+    /// Steps over the rest of an object, from a member on; `body` as in `members`.
+    package mutating func furtherMembers(
+        _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
+    ) throws(JSONError) {
+        repeat {
             let name = try string(text)
             try expect(UInt8(ascii: ":"), text)
             try body(&self, name)
-            if peek(text) == UInt8(ascii: ",") {
-                offset += 1
-                continue
-            }
-            return try expect(UInt8(ascii: "}"), text)
-        }
+        } while stepOverComma(text)
+        try expect(UInt8(ascii: "}"), text)
+    }
+
+    /// Steps over a comma if there is one.
+    package mutating func stepOverComma(_ text: RawSpan) -> Bool {
+        guard peek(text) == UInt8(ascii: ",") else { return false }
+        offset += 1
+        return true
     }
 
     /// Steps over an array; `body` must step over each element.
@@ -136,14 +170,8 @@ package struct JSONScanner {
             offset += 1
             return
         }
-        while true {
-            try body(&self)
-            if peek(text) == UInt8(ascii: ",") {
-                offset += 1
-                continue
-            }
-            return try expect(UInt8(ascii: "]"), text)
-        }
+        repeat { try body(&self) } while stepOverComma(text)
+        try expect(UInt8(ascii: "]"), text)
     }
 
     private mutating func word(_ word: StaticString, _ text: RawSpan) throws(JSONError) {

@@ -8,12 +8,7 @@ package enum JSONText {
     /// surrogate escape becomes U+FFFD.
     package static func string(_ text: RawSpan, _ range: Range<Int>) -> String {
         let content = text.extracting(range)
-        var hasEscape = false
-        for index in 0..<content.byteCount where content.byte(at: index) == UInt8(ascii: "\\") {
-            hasEscape = true
-            break
-        }
-        if !hasEscape {
+        guard content.offset(of: UInt8(ascii: "\\")) != nil else {
             return content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
         var bytes: [UInt8] = []
@@ -78,30 +73,60 @@ package enum JSONText {
 
     /// Appends a string with its quotation marks, escaping only what must be.
     package static func append(_ string: String, to bytes: inout [UInt8]) {
+        var string = string
         bytes.append(UInt8(ascii: "\""))
-        for byte in string.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0x08: bytes.append(contentsOf: Array("\\b".utf8))
-            case 0x0C: bytes.append(contentsOf: Array("\\f".utf8))
-            case 0x0A: bytes.append(contentsOf: Array("\\n".utf8))
-            case 0x0D: bytes.append(contentsOf: Array("\\r".utf8))
-            case 0x09: bytes.append(contentsOf: Array("\\t".utf8))
-            case 0..<0x20:
-                let digits = Array("0123456789abcdef".utf8)
-                bytes.append(contentsOf: Array("\\u00".utf8))
-                bytes.append(digits[Int(byte >> 4)])
-                bytes.append(digits[Int(byte & 15)])
-            default: bytes.append(byte)
+        string.withUTF8 { text in
+            if text.contains(where: mustBeEscaped) {
+                for byte in text { append(escaping: byte, to: &bytes) }
+            } else {
+                bytes.append(contentsOf: text)
             }
         }
         bytes.append(UInt8(ascii: "\""))
     }
 
+    private static func mustBeEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+
+    private static func append(escaping byte: UInt8, to bytes: inout [UInt8]) {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+            bytes.append(UInt8(ascii: "\\"))
+            bytes.append(byte)
+        case 0x08: bytes.append("\\b")
+        case 0x0C: bytes.append("\\f")
+        case 0x0A: bytes.append("\\n")
+        case 0x0D: bytes.append("\\r")
+        case 0x09: bytes.append("\\t")
+        case 0..<0x20:
+            bytes.append(byte < 0x10 ? "\\u000" : "\\u001")
+            let digit = byte & 15
+            bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+        default: bytes.append(byte)
+        }
+    }
+
+    /// Whether the string whose content stands in a range is this one.
+    package static func isEqual(
+        _ text: RawSpan, _ range: Range<Int>, to other: StaticString
+    ) -> Bool {
+        let content = text.extracting(range)
+        if content.byteCount == other.utf8CodeUnitCount, content.matches(other, at: 0) {
+            return true
+        }
+        // Another spelling has an escape.
+        guard content.offset(of: UInt8(ascii: "\\")) != nil else { return false }
+        return string(text, range).utf8.elementsEqual(other.description.utf8)
+    }
+
+    /// Whether line breaks stand in a text.
+    package static func hasLineBreaks(_ text: RawSpan) -> Bool {
+        text.offset(of: 0x0A) != nil || text.offset(of: 0x0D) != nil
+    }
+
     /// Text without the line breaks that stood between its tokens. Inside strings there are none.
     package static func withoutLineBreaks(_ text: RawSpan) -> [UInt8] {
-        text.array.filter { $0 != 0x0A && $0 != 0x0D }
+        hasLineBreaks(text) ? text.array.filter { $0 != 0x0A && $0 != 0x0D } : text.array
     }
 }

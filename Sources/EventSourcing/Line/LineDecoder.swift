@@ -23,20 +23,99 @@ package enum LineDecoder {
                 .tooLarge,
                 "the event has \(line.byteCount) bytes; at most \(FormatLimit.lineBytesMax) fit")
         }
+        return try read(line, nil)
+    }
+
+    /// The event of a line that this log holds.
+    ///
+    /// - Throws: `EventError` where the line is not what a writer of this format writes.
+    package static func event(
+        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
+    ) throws(EventError) -> Event {
+        let decoded = try read(line, prefix)
+        guard decoded.draft.lane != nil, decoded.draft.time != nil else {
+            throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
+        }
+        return Event(
+            prefix, content: decoded.draft, catalogue: catalogue, lineBytes: line.byteCount)
+    }
+
+    /// Whether a line is read as an event, for a plain event whose line `LineEncoder` has made: its
+    /// members stand where it puts them. Builds nothing.
+    ///
+    /// - Returns: false also where only `decode(_:)` can tell, as with escapes and extensions.
+    static func surelyReads(_ line: RawSpan, _ prefix: LinePrefix, as draft: EventDraft) -> Bool {
+        guard line.byteCount <= FormatLimit.lineBytesMax, (try? checkUTF8(line)) != nil,
+            (try? LinePrefix(line)) == prefix, prefix.id == draft.id.integer,
+            isVersion4(prefix.id), draft.extensions.isEmpty, draft.dataContentType == nil
+        else { return false }
+        var scanner = JSONScanner(at: prefix.byteCount - 1)
+        func reads(_ text: String) -> Bool {
+            guard let range = try? scanner.string(line) else { return false }
+            let written = line.extracting(range)
+            return !range.isEmpty && written.offset(of: UInt8(ascii: "\\")) == nil
+                && written.isEqual(to: text)
+        }
+        func stepsOver(_ text: StaticString) -> Bool {
+            guard line.matches(text, at: scanner.offset) else { return false }
+            scanner.offset += text.utf8CodeUnitCount
+            return true
+        }
+        guard reads(draft.type) else { return false }
+        if let subject = draft.subject {
+            guard stepsOver(",\"subject\":"), reads(subject) else { return false }
+        }
+        if let lane = draft.lane {
+            guard stepsOver(",\"partitionkey\":"), reads(lane) else { return false }
+        }
+        guard let time = draft.time, stepsOver(",\"time\":\""),
+            LineText.time(line, at: scanner.offset) == time.milliseconds
+        else { return false }
+        scanner.offset += 24
+        guard stepsOver("\"") else { return false }
+        switch draft.data {
+        case .none: break
+        case .base64: return false
+        case .json(let json):
+            guard stepsOver(",\"data\":"), let value = try? scanner.value(line, depth: 1) else {
+                return false
+            }
+            let written = line.extracting(value)
+            guard !JSONText.hasLineBreaks(written), written.byteCount == json.count,
+                json.withUnsafeBytes({ written.matches($0) })
+            else { return false }
+        }
+        return stepsOver("}") && scanner.offset == line.byteCount
+    }
+
+    private static func isVersion4(_ id: UInt128) -> Bool {
+        (id >> 76) & 0xF == 4 && (id >> 62) & 0b11 == 0b10
+    }
+
+    /// - Parameter prefix: what the line begins with, if it is known: it is not read again.
+    private static func read(
+        _ line: RawSpan, _ prefix: LinePrefix?
+    ) throws(EventError) -> DecodedLine {
         var reader = Reader()
+        // What is no JSON at all is refused as that, whatever it says before.
         var failure: EventError?
+        func member(_ scanner: inout JSONScanner, _ name: Range<Int>) throws(JSONError) {
+            let value = try scanner.value(line, depth: 1)
+            guard failure == nil else { return }
+            do throws(EventError) { try reader.take(name, line, value) } catch { failure = error }
+        }
         do throws(JSONError) {
             try checkUTF8(line)
             var scanner = JSONScanner()
-            guard scanner.peek(line) == UInt8(ascii: "{") else {
-                throw scanner.fault("an event is a JSON object")
-            }
-            try scanner.members(line) { (scanner, name) throws(JSONError) in
-                let value = try scanner.value(line, depth: 1)
-                guard failure == nil else { return }
-                do throws(EventError) {
-                    try reader.take(JSONText.string(line, name), line, value)
-                } catch { failure = error }
+            if let prefix {
+                do throws(EventError) { try reader.take(prefix) } catch { failure = error }
+                scanner.offset = prefix.byteCount - LinePrefix.typeStart.utf8CodeUnitCount
+                try scanner.furtherMembers(line, member)
+            } else {
+                guard scanner.peek(line) == UInt8(ascii: "{") else {
+                    throw scanner.fault("an event is a JSON object")
+                }
+                try scanner.members(line, member)
             }
             try scanner.expectEnd(line)
         } catch {
@@ -46,91 +125,169 @@ package enum LineDecoder {
         return try reader.finish()
     }
 
-    /// The event of a line that this log holds.
-    ///
-    /// - Throws: `EventError` where the line is not what a writer of this format writes.
-    package static func event(
-        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
-    ) throws(EventError) -> Event {
-        let decoded = try decode(line)
-        guard decoded.draft.lane != nil, decoded.draft.time != nil else {
-            throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
-        }
-        return Event(
-            prefix, content: decoded.draft, catalogue: catalogue, lineBytes: line.byteCount)
-    }
-
     private static func checkUTF8(_ line: RawSpan) throws(JSONError) {
+        if line.isASCII { return }
         let isValid = line.withUnsafeBytes { bytes in
             String(validating: bytes, as: UTF8.self) != nil
         }
         guard isValid else { throw JSONError(offset: 0, detail: "it is not UTF-8") }
     }
 
+    /// The attributes that have a meaning here.
+    private enum Attribute: UInt16 {
+        case specversion = 1
+        case id = 2
+        case source = 4
+        case sequence = 8
+        case position = 16
+        case type = 32
+        case subject = 64
+        case lane = 128
+        case time = 256
+        case dataContentType = 512
+        case data = 1_024
+        case base64 = 2_048
+
+        /// Nil for a name that is none of them.
+        init?(_ name: RawSpan) {
+            func isNamed(_ text: StaticString) -> Bool { name.matches(text, at: 0) }
+            switch name.byteCount {
+            case 2 where isNamed("id"): self = .id
+            case 4 where isNamed("type"): self = .type
+            case 4 where isNamed("time"): self = .time
+            case 4 where isNamed("data"): self = .data
+            case 6 where isNamed("source"): self = .source
+            case 7 where isNamed("subject"): self = .subject
+            case 8 where isNamed("sequence"): self = .sequence
+            case 8 where isNamed("position"): self = .position
+            case 11 where isNamed("specversion"): self = .specversion
+            case 11 where isNamed("data_base64"): self = .base64
+            case 12 where isNamed("partitionkey"): self = .lane
+            case 15 where isNamed("datacontenttype"): self = .dataContentType
+            default: return nil
+            }
+        }
+    }
+
     /// Gathers the members of one event.
     private struct Reader {
-        private var seen: Set<String> = []
+        private var seen: UInt16 = 0
+        /// Names that have no meaning here.
+        private var others: [String] = []
         private var id: UUID?
         private var isVersion1 = false
         private var hasBase64 = false
         private var type: String?
         private var line = DecodedLine(draft: EventDraft(id: UUID(integer: 0), type: ""))
 
-        mutating func take(
-            _ name: String, _ text: RawSpan, _ value: Range<Int>
-        ) throws(EventError) {
-            guard seen.insert(name).inserted else {
-                throw EventError(.badAttribute, "\(quoted(name)) stands there twice")
+        /// Takes what a stored line begins with.
+        mutating func take(_ prefix: LinePrefix) throws(EventError) {
+            for attribute in [Attribute.specversion, .id, .source, .sequence] {
+                seen |= attribute.rawValue
             }
-            if name == "data" {
+            if !prefix.isOwn { seen |= Attribute.position.rawValue }
+            isVersion1 = true
+            id = try Self.version4(prefix.id) { UUID(integer: prefix.id).text }
+        }
+
+        mutating func take(
+            _ name: Range<Int>, _ text: RawSpan, _ value: Range<Int>
+        ) throws(EventError) {
+            let written = text.extracting(name)
+            guard written.offset(of: UInt8(ascii: "\\")) != nil else {
+                return try take(Attribute(written), name, text, value)
+            }
+            let plain = Array(JSONText.string(text, name).utf8)
+            try take(Attribute(plain.span.bytes), name, text, value)
+        }
+
+        private mutating func take(
+            _ attribute: Attribute?, _ name: Range<Int>, _ text: RawSpan, _ value: Range<Int>
+        ) throws(EventError) {
+            let isNew: Bool
+            if let attribute {
+                isNew = seen & attribute.rawValue == 0
+                seen |= attribute.rawValue
+            } else {
+                let other = JSONText.string(text, name)
+                isNew = !others.contains(other)
+                others.append(other)
+            }
+            func quotedName() -> String { quoted(JSONText.string(text, name)) }
+            guard isNew else {
+                throw EventError(.badAttribute, "\(quotedName()) stands there twice")
+            }
+            if attribute == .data {
                 line.draft.data = .json(JSONText.withoutLineBreaks(text.extracting(value)))
                 return
             }
             // CloudEvents, JSON format 2.2: an attribute that is null is absent.
             if text.byte(at: value.lowerBound) == UInt8(ascii: "n") { return }
-            switch name {
-            case "specversion":
-                guard try string(name, text, value) == "1.0" else {
+            switch attribute {
+            case .specversion:
+                guard try string("specversion", text, value) == "1.0" else {
                     throw EventError(.badAttribute, "specversion is not \"1.0\"")
                 }
                 isVersion1 = true
-            case "id":
-                let given = try string(name, text, value)
+            case .id:
+                let given = try string("id", text, value)
                 let bytes = Array(given.utf8)
-                guard bytes.count == 36,
-                    let number = LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true),
-                    bytes[14] == UInt8(ascii: "4"), "89abAB".utf8.contains(bytes[19])
-                else {
-                    throw EventError(
-                        .badAttribute, "id \(quoted(given)) is not a UUID of version 4")
+                let number =
+                    bytes.count == 36
+                    ? LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true) : nil
+                id = try Self.version4(number) { given }
+            case .source: line.source = try string("source", text, value)
+            case .sequence: line.sequence = try number("sequence", text, value)
+            case .position: line.position = try number("position", text, value)
+            case .type: type = try string("type", text, value)
+            case .subject: line.draft.subject = try string("subject", text, value)
+            case .lane:
+                line.draft.lane = try string("partitionkey", text, value)
+                // Mostly the same text: it need not be held twice.
+                if let subject = line.draft.subject,
+                    text.extracting(value.lowerBound + 1..<value.upperBound - 1)
+                        .isEqual(to: subject)
+                {
+                    line.draft.lane = subject
                 }
-                id = UUID(integer: number)
-            case "source": line.source = try string(name, text, value)
-            case "sequence": line.sequence = try number(name, text, value)
-            case "position": line.position = try number(name, text, value)
-            case "type": type = try string(name, text, value)
-            case "subject": line.draft.subject = try string(name, text, value)
-            case "partitionkey": line.draft.lane = try string(name, text, value)
-            case "time":
-                let given = try string(name, text, value)
-                guard let time = Timestamp(given) else {
-                    throw EventError(
-                        .badAttribute, "time \(quoted(given)) is not RFC 3339 with an offset")
-                }
-                line.draft.time = time
-            case "datacontenttype":
-                let given = try string(name, text, value)
+            case .time: line.draft.time = try time(text, value)
+            case .dataContentType:
+                let given = try string("datacontenttype", text, value)
                 line.draft.dataContentType = given == "application/json" ? nil : given
-            case "data_base64":
-                let given = try string(name, text, value)
+            case .base64:
+                let given = try string("data_base64", text, value)
                 guard Data(base64Encoded: given) != nil else {
                     throw EventError(.badAttribute, "data_base64 is not base 64")
                 }
                 hasBase64 = true
                 line.draft.data = .base64(text.extracting(value).array)
-            default:
-                try take(extension: name, text, value)
+            case .data, nil: try take(extension: JSONText.string(text, name), text, value)
             }
+        }
+
+        /// - Parameter given: what was written.
+        private static func version4(
+            _ number: UInt128?, _ given: () -> String
+        ) throws(EventError) -> UUID {
+            guard let number, isVersion4(number) else {
+                throw EventError(
+                    .badAttribute, "id \(quoted(given())) is not a UUID of version 4")
+            }
+            return UUID(integer: number)
+        }
+
+        private func time(_ text: RawSpan, _ value: Range<Int>) throws(EventError) -> Timestamp {
+            if value.count == 26, text.byte(at: value.lowerBound) == UInt8(ascii: "\""),
+                let milliseconds = LineText.time(text, at: value.lowerBound + 1)
+            {
+                return Timestamp(milliseconds: milliseconds)
+            }
+            let given = try string("time", text, value)
+            guard let time = Timestamp(given) else {
+                throw EventError(
+                    .badAttribute, "time \(quoted(given)) is not RFC 3339 with an offset")
+            }
+            return time
         }
 
         private mutating func take(
@@ -179,15 +336,11 @@ package enum LineDecoder {
             return number
         }
 
-        private func quoted(_ text: String) -> String {
-            "\"" + text.prefix(80) + (text.count > 80 ? "…" : "") + "\""
-        }
-
         func finish() throws(EventError) -> DecodedLine {
             guard isVersion1 else { throw EventError(.badAttribute, "specversion is missing") }
             guard let id else { throw EventError(.badAttribute, "id is missing") }
             guard let type else { throw EventError(.badAttribute, "type is missing") }
-            guard !(seen.contains("data") && hasBase64) else {
+            guard !(seen & Attribute.data.rawValue != 0 && hasBase64) else {
                 throw EventError(.badAttribute, "data and data_base64 exclude each other")
             }
             var line = line
@@ -196,4 +349,8 @@ package enum LineDecoder {
             return line
         }
     }
+}
+
+private func quoted(_ text: String) -> String {
+    "\"" + text.prefix(80) + (text.count > 80 ? "…" : "") + "\""
 }

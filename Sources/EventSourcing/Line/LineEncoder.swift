@@ -15,33 +15,35 @@ package enum LineEncoder {
         // The prefix ends with the type's opening quotation mark; the writer brings its own.
         line.removeLast()
         JSONText.append(draft.type, to: &line)
-        appendMember("subject", draft.subject, to: &line)
-        appendMember("partitionkey", draft.lane, to: &line)
-        line.append(contentsOf: Array(",\"time\":\"".utf8))
+        appendMember(",\"subject\":", draft.subject, to: &line)
+        appendMember(",\"partitionkey\":", draft.lane, to: &line)
+        line.append(",\"time\":\"")
         LineText.append(time: draft.time?.milliseconds ?? 0, to: &line)
         line.append(UInt8(ascii: "\""))
         for attribute in draft.extensions {
             line.append(contentsOf: Array(",\"\(attribute.name)\":".utf8))
             line.append(contentsOf: attribute.json)
         }
-        appendMember("datacontenttype", draft.dataContentType, to: &line)
+        appendMember(",\"datacontenttype\":", draft.dataContentType, to: &line)
         switch draft.data {
         case .none: break
         case .json(let json):
-            line.append(contentsOf: Array(",\"data\":".utf8))
+            line.append(",\"data\":")
             line.append(contentsOf: json)
         case .base64(let json):
-            line.append(contentsOf: Array(",\"data_base64\":".utf8))
+            line.append(",\"data_base64\":")
             line.append(contentsOf: json)
         }
         line.append(UInt8(ascii: "}"))
         line.append(UInt8(ascii: "\n"))
     }
 
-    private static func appendMember(_ name: StaticString, _ value: String?, to line: inout [UInt8])
-    {
+    /// - Parameter start: the comma, the name and the colon.
+    private static func appendMember(
+        _ start: StaticString, _ value: String?, to line: inout [UInt8]
+    ) {
         guard let value else { return }
-        line.append(contentsOf: Array(",\"\(name)\":".utf8))
+        line.append(start)
         JSONText.append(value, to: &line)
     }
 
