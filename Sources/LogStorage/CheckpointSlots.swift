@@ -70,11 +70,17 @@ package struct CheckpointSlots: Sendable {
     ///
     /// - Throws: `LogError`; `tooLarge` for states that are more than a checkpoint holds.
     package func write(_ checkpoint: Checkpoint) throws(LogError) {
+        let (slot, kept) = slotToReplace()
+        var checkpoint = checkpoint
+        // Of two with one position the later counts, also if the clock stands or has gone back.
+        if let kept, kept.position == checkpoint.position {
+            let least = min(kept.createdAt, .max - 1) + 1
+            checkpoint.createdAt = max(checkpoint.createdAt, least)
+        }
         let bytes: [UInt8]
         do throws(FormatError) {
             bytes = try checkpoint.encoded()
         } catch { throw LogError(.tooLarge, path: folder, error.detail) }
-        let slot = slotToReplace()
         try storage { () throws(FileError) in
             try fileSystem.createDirectoryIfMissing(folder)
             try fileSystem.syncDirectory(directory)
@@ -93,13 +99,15 @@ package struct CheckpointSlots: Sendable {
         }
     }
 
-    private func slotToReplace() -> String {
-        var oldest: (slot: String, age: (Position, Int64))?
-        for slot in LogDirectory.checkpointSlots {
-            guard case .checkpoint(let found)? = content(of: slot) else { return slot }
-            let age = (found.position, found.createdAt)
-            if oldest.map({ age < $0.age }) ?? true { oldest = (slot, age) }
+    /// The slot that is empty, bad or older, and what the other one holds.
+    private func slotToReplace() -> (slot: String, kept: Checkpoint?) {
+        let slots = LogDirectory.checkpointSlots.map { slot -> (slot: String, held: Checkpoint?) in
+            if case .checkpoint(let found)? = content(of: slot) { (slot, found) } else { (slot, nil) }
         }
-        return oldest?.slot ?? LogDirectory.checkpointSlots[0]
+        func age(_ held: Checkpoint?) -> (Position, Int64) {
+            held.map { ($0.position, $0.createdAt) } ?? (.zero, .min)
+        }
+        let isFirst = age(slots[0].held) <= age(slots[1].held)
+        return (slots[isFirst ? 0 : 1].slot, slots[isFirst ? 1 : 0].held)
     }
 }

@@ -133,6 +133,25 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
     }
 
+    @Test(.verifies("CHK-2"))
+    func `of two checkpoints at one position the later counts, though the clock stands`()
+        async throws
+    {
+        for earlier in 1...2 {
+            let files = InMemoryFileSystem()
+            var store = try await open(files, [Sums.self])
+            try await store.append(drafts(1...200))
+            // So that the first slot is the newer one in one turn, and the second in the other.
+            for _ in 0..<earlier { try await store.checkpoint() }
+            try await store.close()
+            store = try await open(files, [NewerSums.self])
+            try await store.checkpoint()
+            try await store.close()
+            let newest = CheckpointSlots("/log", fileSystem: files).usable().first { _ in true }
+            #expect(newest?.states.contains { $0.name == "sums" && $0.version == 2 } ?? false)
+        }
+    }
+
     @Test(.verifies("CHK-1"))
     func `a state of another version is not used, also where it could be read`() async throws {
         let files = InMemoryFileSystem()
