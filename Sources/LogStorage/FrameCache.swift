@@ -43,7 +43,7 @@ package struct DecodedFrame: Sendable {
             }
             end = commit.end
             frame.lines.append(contentsOf: commit.lines)
-            frame.plaintext = Array(scanner.plaintext[..<scanner.plaintextBytes])
+            frame.plaintext += scanner.plaintext[frame.plaintext.count..<scanner.plaintextBytes]
         }
     }
 }

@@ -204,7 +204,7 @@ public final class Log: Sendable {
         var start = 0
         var expected = first
         while start < lines.count {
-            guard let end = lines[start...].firstIndex(of: UInt8(ascii: "\n")) else {
+            guard let end = lines.span.bytes.offset(of: UInt8(ascii: "\n"), from: start) else {
                 preconditionFailure("the last line of a commit has no newline")
             }
             guard end - start <= FormatLimit.lineBytesMax else {
@@ -298,7 +298,9 @@ public final class Log: Sendable {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
             if let position = state.contents.positions[id] {
-                return try Self.liveLine(&state, at: position).map { (position, $0) }
+                return try Self.frame(&state, of: position).flatMap { frame in
+                    frame.line(at: position).map { (position, Array(frame.plaintext[$0.range])) }
+                }
             }
             for entry in state.contents.olderFrames(id: id) {
                 guard let frame = try Self.liveFrame(&state, entry), let line = frame.line(id: id)
@@ -323,18 +325,47 @@ public final class Log: Sendable {
     /// - Throws: as `line(id:)`.
     /// - Complexity: O(log segments + log frames), and one frame to read.
     public func line(at position: Position) throws(LogError) -> [UInt8]? {
+        var bytes: [UInt8]?
+        _ = try forEachLine(at: CollectionOfOne(position)) { bytes = $0.array }
+        return bytes
+    }
+
+    /// Calls `body` with the bytes of the lines at positions, in the order of these. Of lines that stand
+    /// in one frame and are asked for one after the other, the frame is looked up once.
+    ///
+    /// - Returns: the first position that has no line; those behind it are not looked up.
+    /// - Throws: as `line(id:)`.
+    package func forEachLine(
+        at positions: some Sequence<Position>, _ body: (RawSpan) -> Void
+    ) throws(LogError) -> Position? {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            if position >= state.contents.base {
-                return try Self.liveLine(&state, at: position)
+            var frame: DecodedFrame?
+            for position in positions {
+                if frame?.line(at: position) == nil {
+                    frame = try Self.frame(&state, of: position)
+                }
+                guard let frame, let line = frame.line(at: position) else { return position }
+                body(frame.plaintext.span.bytes.extracting(line.range))
             }
-            guard let number = state.sealed.number(covering: position) else { return nil }
-            let segment = try state.sealed.segment(number)
-            guard !segment.footer.frames.isEmpty else { return nil }
-            let entry = segment.footer.frames[segment.footer.frames.frame(of: position)]
-            let frame = try Self.frame(of: segment, entry, &state.cache)
-            return frame.line(at: position).map { Array(frame.plaintext[$0.range]) }
+            return nil
         }
+    }
+
+    /// The frame where a position belongs; nil if there is none.
+    private static func frame(
+        _ state: inout State, of position: Position
+    ) throws(LogError) -> DecodedFrame? {
+        if position >= state.contents.base {
+            guard position < state.contents.next, !state.contents.frames.isEmpty else { return nil }
+            let entry = state.contents.frames[state.contents.frame(of: position)]
+            return try liveFrame(&state, entry) { $0.line(at: position) != nil }
+        }
+        guard let number = state.sealed.number(covering: position) else { return nil }
+        let segment = try state.sealed.segment(number)
+        guard !segment.footer.frames.isEmpty else { return nil }
+        let entry = segment.footer.frames[segment.footer.frames.frame(of: position)]
+        return try frame(of: segment, entry, &state.cache)
     }
 
     private static func frame(
@@ -348,17 +379,6 @@ public final class Log: Sendable {
                     allowsHoles: segment.footer.isCompacted)
             },
             isCurrent: { _ in true })
-    }
-
-    private static func liveLine(
-        _ state: inout State, at position: Position
-    ) throws(LogError) -> [UInt8]? {
-        guard position < state.contents.next, !state.contents.frames.isEmpty else { return nil }
-        let entry = state.contents.frames[state.contents.frame(of: position)]
-        let frame = try liveFrame(&state, entry) { $0.line(at: position) != nil }
-        return frame.flatMap { frame in
-            frame.line(at: position).map { Array(frame.plaintext[$0.range]) }
-        }
     }
 
     /// A frame of the live segment; one that was read while it grew is read again unless it is
