@@ -165,22 +165,31 @@ public struct Outbox: Projection {
         queue[index(of: first)...].lazy.filter { !$0.isSettled }
     }
 
-    /// The positions of a settled set as ranges that touch neither an unsettled action nor an event
-    /// of an unknown type. O(n) up to the last.
-    package func ranges(of positions: Set<Position>) -> [ClosedRange<UInt64>] {
-        guard let first = positions.min(), let last = positions.max() else { return [] }
+    /// Whether the action at a position is there and not settled. O(log n).
+    package func holds(_ position: Position) -> Bool {
+        index(at: position).map { !queue[$0].isSettled } ?? false
+    }
+
+    /// Settled positions as ranges that touch neither an unsettled action nor an event of an unknown
+    /// type. O(n) from the first up to the last.
+    package func ranges(of positions: some Collection<Position>) -> [ClosedRange<UInt64>] {
+        let positions = positions.sorted()
+        guard let first = positions.first, let last = positions.last else { return [] }
         var ranges: [ClosedRange<UInt64>] = []
         var open: ClosedRange<UInt64>?
-        for entry in queue[index(of: first)...] {
-            guard entry.position <= last else { break }
-            let position = entry.position.rawValue
-            if positions.contains(entry.position) {
+        var next = 0
+        for index in index(of: first)..<queue.count {
+            let place = queue[index].position
+            guard place <= last else { break }
+            while positions[next] < place { next += 1 }
+            if positions[next] == place {
+                let position = place.rawValue
                 if let range = open, unknown.intersects(range.upperBound...position) {
                     ranges.append(range)
                     open = nil
                 }
                 open = (open?.lowerBound ?? position)...position
-            } else if !entry.isSettled, let range = open {
+            } else if !queue[index].isSettled, let range = open {
                 ranges.append(range)
                 open = nil
             }

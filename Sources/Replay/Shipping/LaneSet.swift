@@ -19,6 +19,8 @@ public struct ReplayItem: Hashable, Sendable {
     let source: UUID
     let lineBytes: Int
     var retryCount: Int
+    /// Where its lane was when it was queued.
+    fileprivate var place = LanePlace()
 
     init(_ entry: OutboxEntry) {
         id = entry.id
@@ -32,9 +34,17 @@ public struct ReplayItem: Hashable, Sendable {
     var laneID: EntityID { EntityID(lane) }
 }
 
+/// Where a lane is found without its name. Says nothing of the event, so all are equal.
+private struct LanePlace: Hashable {
+    var number = -1
+    static func == (lhs: LanePlace, rhs: LanePlace) -> Bool { true }
+    func hash(into hasher: inout Hasher) {}
+}
+
 /// Lanes with what they have to send, in order.
 struct LaneSet: Sendable {
     private struct Lane {
+        var name: EntityID
         var queue: Deque<ReplayItem> = []
         var hold = Hold.none
         /// Events of it are in a request that was not answered yet.
@@ -44,6 +54,8 @@ struct LaneSet: Sendable {
         /// A lane that failed stands behind what was there at the time, so that any number of
         /// failing lanes do not slow the others.
         var turnMin: UInt64 = 0
+        /// Events that are in the batch which is being put together.
+        var taken = 0
     }
 
     private enum Hold: Hashable {
@@ -56,7 +68,7 @@ struct LaneSet: Sendable {
         var turn: UInt64
         /// Of two with one turn the older goes first.
         var position: Position
-        var lane: EntityID
+        var lane: Int
         static func < (lhs: Ready, rhs: Ready) -> Bool {
             (lhs.turn, lhs.position) < (rhs.turn, rhs.position)
         }
@@ -64,15 +76,40 @@ struct LaneSet: Sendable {
 
     private struct Waiting: Comparable {
         var time: Int64
-        var lane: EntityID
+        var lane: Int
         static func < (lhs: Waiting, rhs: Waiting) -> Bool { lhs.time < rhs.time }
     }
 
-    private var lanes: [EntityID: Lane] = [:]
+    /// A lane that is empty gives its place to the next new one.
+    private var lanes: [Lane] = []
+    private var numbers: [EntityID: Int] = [:]
+    private var unused: [Int] = []
+    /// Entries of lanes that have changed since stay until it is their turn, and count for nothing.
     private var ready = Heap<Ready>()
     private var waiting = Heap<Waiting>()
     /// The last position that was added.
     private var newest: UInt64 = 0
+
+    // MARK: Lanes
+
+    private func number(of item: ReplayItem) -> Int? {
+        let number = item.place.number
+        if lanes.indices.contains(number), lanes[number].name == item.laneID { return number }
+        return numbers[item.laneID]
+    }
+
+    /// The number of a lane, which is made if there is none.
+    private mutating func number(of name: EntityID) -> Int {
+        if let number = numbers[name] { return number }
+        let number = unused.popLast() ?? lanes.count
+        if number == lanes.count {
+            lanes.append(Lane(name: name))
+        } else {
+            lanes[number] = Lane(name: name)
+        }
+        numbers[name] = number
+        return number
+    }
 
     // MARK: What is there
 
@@ -80,33 +117,36 @@ struct LaneSet: Sendable {
     mutating func add(_ item: ReplayItem, isHeld: Bool) {
         newest = max(newest, item.position.rawValue)
         count += 1
-        update(item.laneID) { lane in
-            lane.queue.append(item)
-            if isHeld { lane.hold = .forever }
-        }
+        let number = number(of: item.laneID)
+        var item = item
+        item.place.number = number
+        lanes[number].queue.append(item)
+        if isHeld { lanes[number].hold = .forever }
+        hasChanged(number)
     }
 
     /// Takes over what the outbox holds after somebody decided something. Times to wait, and what is
     /// under way, stay. O(events).
     mutating func replace(by items: [(item: ReplayItem, isHeld: Bool)]) {
         let old = lanes
-        lanes = [:]
-        count = 0
-        ready = Heap()
+        (lanes, numbers, unused, count, ready) = ([], [:], [], 0, Heap())
+        // What waits names lanes by their places.
+        waiting = Heap()
         for (item, isHeld) in items { add(item, isHeld: isHeld) }
-        for (name, before) in old {
-            guard var lane = lanes[name] ?? (before.isUnderWay ? Lane() : nil) else { continue }
-            lane.isUnderWay = before.isUnderWay
-            lane.turnMin = before.turnMin
-            if case .until = before.hold, lane.hold == .none,
-                lane.queue.first?.position == before.queue.first?.position,
-                lane.queue.first?.retryCount != 0
+        for before in old where !before.queue.isEmpty || before.isUnderWay {
+            guard before.isUnderWay || numbers[before.name] != nil else { continue }
+            let number = number(of: before.name)
+            lanes[number].isUnderWay = before.isUnderWay
+            lanes[number].turnMin = before.turnMin
+            if case .until(let time) = before.hold, lanes[number].hold == .none,
+                let first = lanes[number].queue.first,
+                first.position == before.queue.first?.position, first.retryCount != 0
             {
-                lane.hold = before.hold
+                lanes[number].hold = before.hold
+                waiting.insert(Waiting(time: time, lane: number))
             }
-            lane.turn = nil
-            lanes[name] = lane
-            update(name) { _ in }
+            lanes[number].turn = nil
+            hasChanged(number)
         }
     }
 
@@ -115,7 +155,7 @@ struct LaneSet: Sendable {
 
     /// How many events wait in lanes that only somebody's decision sets free. O(lanes).
     var heldCount: Int {
-        lanes.values.reduce(0) { $0 + ($1.hold == .forever ? $1.queue.count : 0) }
+        lanes.reduce(0) { $0 + ($1.hold == .forever ? $1.queue.count : 0) }
     }
 
     /// Whether some lane can send now.
@@ -124,25 +164,32 @@ struct LaneSet: Sendable {
     /// When the next lane is free again.
     var nextDue: Int64? { waiting.min?.time }
 
-    /// Changes a lane, and puts it among those that can send, if it can.
-    private mutating func update(_ name: EntityID, _ change: (inout Lane) -> Void) {
-        var lane = lanes.removeValue(forKey: name) ?? Lane()
-        change(&lane)
-        guard let first = lane.queue.first else {
+    /// Puts a lane among those that can send, if it can.
+    private mutating func hasChanged(_ number: Int) {
+        guard let first = lanes[number].queue.first else {
             // What was decided meanwhile may have emptied a lane that is under way.
-            if lane.isUnderWay { lanes[name] = lane }
+            guard !lanes[number].isUnderWay else { return }
+            numbers[lanes[number].name] = nil
+            lanes[number] = Lane(name: EntityID(""))
+            unused.append(number)
             return
         }
-        if lane.hold == .none, !lane.isUnderWay {
-            let turn = max(first.position.rawValue, lane.turnMin)
-            if lane.turn != turn {
-                lane.turn = turn
-                ready.insert(Ready(turn: turn, position: first.position, lane: name))
+        if lanes[number].hold == .none, !lanes[number].isUnderWay {
+            let turn = max(first.position.rawValue, lanes[number].turnMin)
+            if lanes[number].turn != turn {
+                lanes[number].turn = turn
+                ready.insert(Ready(turn: turn, position: first.position, lane: number))
             }
         } else {
-            lane.turn = nil
+            lanes[number].turn = nil
         }
-        lanes[name] = lane
+    }
+
+    /// Changes the lane of an event.
+    private mutating func update(_ item: ReplayItem, _ change: (inout Lane) -> Void) {
+        guard let number = number(of: item) else { return }
+        change(&lanes[number])
+        hasChanged(number)
     }
 
     // MARK: Taking and giving back
@@ -156,8 +203,9 @@ struct LaneSet: Sendable {
 
     /// Frees a lane, unless something else holds it by now.
     private mutating func release(_ due: Waiting) {
-        guard lanes[due.lane]?.hold == .until(due.time) else { return }
-        update(due.lane) { $0.hold = .none }
+        guard lanes[due.lane].hold == .until(due.time) else { return }
+        lanes[due.lane].hold = .none
+        hasChanged(due.lane)
     }
 
     /// Takes the oldest events of all lanes that can send; their lanes send nothing else until they
@@ -165,94 +213,105 @@ struct LaneSet: Sendable {
     mutating func takeBatch(eventsMax: Int, bytesMax: Int) -> [ReplayItem] {
         var items: [ReplayItem] = []
         var bytes = 0
-        var taken: [EntityID: Int] = [:]
+        var taken: [Int] = []
         while items.count < eventsMax, let next = ready.min {
-            guard let lane = lanes[next.lane], lane.turn == next.turn else {
+            let number = next.lane
+            guard lanes[number].turn == next.turn else {
                 ready.removeMin()
                 continue
             }
-            let index = taken[next.lane, default: 0]
-            let item = lane.queue[index]
+            let index = lanes[number].taken
+            let item = lanes[number].queue[index]
             guard items.isEmpty || bytes + item.lineBytes + 1 <= bytesMax else { break }
-            ready.removeMin()
             items.append(item)
             bytes += item.lineBytes + 1
-            taken[next.lane] = index + 1
-            guard index + 1 < lane.queue.count else {
-                lanes[next.lane]?.turn = nil
+            if index == 0 { taken.append(number) }
+            lanes[number].taken = index + 1
+            guard index + 1 < lanes[number].queue.count else {
+                ready.removeMin()
+                lanes[number].turn = nil
                 continue
             }
-            let turn = max(lane.queue[index + 1].position.rawValue, lane.turnMin)
-            lanes[next.lane]?.turn = turn
-            ready.insert(
-                Ready(turn: turn, position: lane.queue[index + 1].position, lane: next.lane))
+            let position = lanes[number].queue[index + 1].position
+            let turn = max(position.rawValue, lanes[number].turnMin)
+            lanes[number].turn = turn
+            ready.replaceMin(with: Ready(turn: turn, position: position, lane: number))
         }
-        for name in taken.keys {
-            lanes[name]?.isUnderWay = true
-            lanes[name]?.turn = nil
+        for number in taken {
+            lanes[number].isUnderWay = true
+            lanes[number].turn = nil
+            lanes[number].taken = 0
         }
         return items
     }
 
     /// Takes events that were in a batch before: those that are next in their lanes by now.
     mutating func take(again items: [ReplayItem]) -> [ReplayItem] {
-        var taken: [EntityID: Int] = [:]
+        var taken: [Int: Int] = [:]
         let result = items.filter { item in
-            let index = taken[item.laneID, default: 0]
-            guard let lane = lanes[item.laneID], lane.hold == .none, !lane.isUnderWay,
-                index < lane.queue.count, lane.queue[index].position == item.position
+            guard let number = number(of: item) else { return false }
+            let index = taken[number, default: 0]
+            guard lanes[number].hold == .none, !lanes[number].isUnderWay,
+                index < lanes[number].queue.count,
+                lanes[number].queue[index].position == item.position
             else { return false }
-            taken[item.laneID] = index + 1
+            taken[number] = index + 1
             return true
         }
-        for name in taken.keys {
-            lanes[name]?.isUnderWay = true
-            lanes[name]?.turn = nil
+        for number in taken.keys {
+            lanes[number].isUnderWay = true
+            lanes[number].turn = nil
         }
         return result
     }
 
     /// A request has been answered: its lanes can send again, if nothing holds them.
     mutating func giveBack(_ items: [ReplayItem]) {
-        for name in Set(items.map(\.laneID)) { update(name) { $0.isUnderWay = false } }
+        for item in items {
+            guard let number = number(of: item), lanes[number].isUnderWay else { continue }
+            lanes[number].isUnderWay = false
+            hasChanged(number)
+        }
     }
 
     /// The first event of a lane leaves.
     mutating func settle(_ item: ReplayItem) {
-        guard isFirst(item) else { return }
-        lanes[item.laneID]?.queue.removeFirst()
+        guard let number = number(of: item),
+            lanes[number].queue.first?.position == item.position
+        else { return }
+        lanes[number].queue.removeFirst()
         count -= 1
     }
 
     /// Whether an event is the next of its lane.
     func isFirst(_ item: ReplayItem) -> Bool {
-        lanes[item.laneID]?.queue.first?.position == item.position
+        number(of: item).map { lanes[$0].queue.first?.position == item.position } ?? false
     }
 
     /// Lets a lane stand behind what is there now.
     mutating func putBehind(_ item: ReplayItem) {
         let turn = newest + 1
-        update(item.laneID) { $0.turnMin = turn }
+        update(item) { $0.turnMin = turn }
     }
 
     // MARK: Holding
 
     /// Holds a lane until somebody decides.
-    mutating func hold(_ item: ReplayItem) { update(item.laneID) { $0.hold = .forever } }
+    mutating func hold(_ item: ReplayItem) { update(item) { $0.hold = .forever } }
 
     /// Holds a lane for a time, and lets it stand behind what is there now.
     mutating func hold(_ item: ReplayItem, until time: Int64, retryCount: Int) {
         let turn = newest + 1
-        update(item.laneID) { lane in
-            lane.hold = .until(time)
-            lane.turnMin = turn
-            if lane.queue.first?.position == item.position {
-                lane.queue[0].retryCount = retryCount
-            }
+        guard let number = number(of: item) else { return }
+        lanes[number].hold = .until(time)
+        lanes[number].turnMin = turn
+        if lanes[number].queue.first?.position == item.position {
+            lanes[number].queue[0].retryCount = retryCount
         }
-        waiting.insert(Waiting(time: time, lane: item.laneID))
+        hasChanged(number)
+        waiting.insert(Waiting(time: time, lane: number))
     }
 
     /// Sets a lane free.
-    mutating func free(_ item: ReplayItem) { update(item.laneID) { $0.hold = .none } }
+    mutating func free(_ item: ReplayItem) { update(item) { $0.hold = .none } }
 }

@@ -298,12 +298,12 @@ struct ReplayRun {
     private var sent: [Int: [UUID]] = [:]
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
-        if case .append(let items) = request {
+        if let progress, case .append(let items) = request {
             let ids = items.map(\.id)
             sent[number] = ids
             report.underWay.formUnion(ids)
             report.pending = state.count
-            progress?(report)
+            progress(report)
         }
         let (replayer, end, mail, token) = (replayer, end, mail, token?.value)
         requests[number] = Task {
@@ -416,11 +416,10 @@ struct ReplayRun {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
         // A page that was read meanwhile may have settled some of it.
-        let new = outcome.settled.filter { outbox.entry(at: $0.key) != nil }
-        let applied = new.filter { $0.value == .applied }.map(\.key)
-        let duplicate = new.filter { $0.value == .duplicate }.map(\.key)
-        settled.applied = outbox.ranges(of: Set(applied))
-        settled.duplicate = outbox.ranges(of: Set(duplicate))
+        let applied = outcome.applied.filter(outbox.holds)
+        let duplicate = outcome.duplicate.filter(outbox.holds)
+        settled.applied = outbox.ranges(of: applied)
+        settled.duplicate = outbox.ranges(of: duplicate)
         // What is on record need not be said again: a conflict that nobody could resolve.
         settled.entries = outcome.entries.filter { entry in
             entry.outcome != .conflict
@@ -535,7 +534,7 @@ struct ReplayRun {
     /// R5: what the server hands out, it has: it need not be sent, whatever has been said of it.
     private mutating func settle(_ known: [Position]) async throws {
         let outbox = store.view(Outbox.self)
-        let waiting = Set(known.filter { outbox.entry(at: $0) != nil })
+        let waiting = Set(known.filter(outbox.holds))
         guard !waiting.isEmpty else { return }
         var settled = SyncSettled(by: store.incarnation)
         settled.duplicate = outbox.ranges(of: waiting)

@@ -90,8 +90,9 @@ public struct ReplayState: Sendable {
 
     /// What an answer did.
     public struct Outcome: Sendable {
-        /// What the log must remember; ranges are not filled in.
-        public var settled: [Position: Verdict.Status] = [:]
+        /// What the server has now, and what it had already. The log must remember it.
+        public var applied: [Position] = []
+        public var duplicate: [Position] = []
         /// What the log must remember of events that were not settled.
         public var entries: [SyncSettled.Entry] = []
         /// Events in conflict, with what the server holds instead.
@@ -104,6 +105,14 @@ public struct ReplayState: Sendable {
         public var message: String?
         /// Whether the answer is certainly the server's: its clock counts then.
         public var isServers = false
+
+        /// What was settled, and how.
+        package var settled: [Position: Verdict.Status] {
+            var settled: [Position: Verdict.Status] = [:]
+            for position in applied { settled[position] = .applied }
+            for position in duplicate { settled[position] = .duplicate }
+            return settled
+        }
     }
 
     /// A page of the account's events.
@@ -553,19 +562,28 @@ public struct ReplayState: Sendable {
     private mutating func take(
         _ verdicts: [Verdict], _ items: [ReplayItem], _ now: Int64, _ random: Double
     ) -> Outcome {
+        // Mostly a server answers in the order in which it was asked.
+        let isInOrder =
+            verdicts.count == items.count && zip(verdicts, items).allSatisfy { $0.id == $1.id }
         var byID: [UUID: Verdict] = [:]
-        for verdict in verdicts { byID[verdict.id] = verdict }
+        if !isInOrder { for verdict in verdicts { byID[verdict.id] = verdict } }
         var outcome = Outcome()
         var stopped: Set<EntityID> = []
-        for item in items {
-            guard !stopped.contains(item.laneID), let verdict = byID[item.id] else {
+        for (index, item) in items.enumerated() {
+            guard !stopped.contains(item.laneID),
+                let verdict = isInOrder ? verdicts[index] : byID[item.id]
+            else {
                 // V5, and whatever a server answers behind a lane's stop.
                 stopped.insert(item.laneID)
                 continue
             }
             switch verdict.status {
             case .applied, .duplicate:  // V1
-                outcome.settled[item.position] = verdict.status
+                if verdict.status == .applied {
+                    outcome.applied.append(item.position)
+                } else {
+                    outcome.duplicate.append(item.position)
+                }
                 lanes.settle(item)
                 if verdict.code == "source_fork" {
                     outcome.forked.insert(item.source)
@@ -594,7 +612,8 @@ public struct ReplayState: Sendable {
                 stopped.insert(item.laneID)
             }
         }
-        guard !outcome.settled.isEmpty || !outcome.entries.isEmpty else {
+        guard !outcome.applied.isEmpty || !outcome.duplicate.isEmpty || !outcome.entries.isEmpty
+        else {
             return backOff(now, random, "the server looked at no event")
         }
         outcome.isServers = true

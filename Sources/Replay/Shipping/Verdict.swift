@@ -58,26 +58,78 @@ public struct Verdict: Hashable, Sendable {
     ///
     /// - Returns: nil if the body is not a verdict reply.
     package static func parse(_ body: [UInt8]) -> [Verdict]? {
-        guard case .object(let members)? = try? JSONValue(body.span.bytes),
-            case .array(let list)? = members["verdicts"]
-        else { return nil }
-        var verdicts: [Verdict] = []
-        for element in list {
-            guard case .object(let verdict) = element,
-                let id = verdict["id"]?.stringValue.flatMap(uuid)
-            else { return nil }
-            var seconds: Double?
-            if case .number(let number)? = verdict["retryAfterSeconds"] {
-                seconds = number.doubleValue
+        let text = body.span.bytes
+        var verdicts: [Verdict]?
+        do throws(JSONError) {
+            var scanner = JSONScanner()
+            try scanner.members(text) { (scanner, name) throws(JSONError) in
+                guard JSONText.isEqual(text, name, to: "verdicts") else {
+                    try scanner.value(text, depth: 1)
+                    return
+                }
+                verdicts = try list(&scanner, text)
             }
-            verdicts.append(
-                Verdict(
-                    id: id,
-                    status: verdict["status"]?.stringValue.flatMap(Status.init) ?? .unprocessed,
-                    code: verdict["code"]?.stringValue, detail: verdict["detail"]?.stringValue,
-                    current: verdict["current"], retryAfterSeconds: seconds))
-        }
+            try scanner.expectEnd(text)
+        } catch { return nil }
         return verdicts
+    }
+
+    /// The verdicts of an array; nil for anything else.
+    private static func list(
+        _ scanner: inout JSONScanner, _ text: RawSpan
+    ) throws(JSONError) -> [Verdict]? {
+        guard scanner.peek(text) == UInt8(ascii: "[") else {
+            try scanner.value(text, depth: 1)
+            return nil
+        }
+        var verdicts: [Verdict] = []
+        var isComplete = true
+        try scanner.elements(text) { (scanner) throws(JSONError) in
+            if let verdict = try Verdict(&scanner, text) {
+                verdicts.append(verdict)
+            } else {
+                isComplete = false
+            }
+        }
+        return isComplete ? verdicts : nil
+    }
+
+    /// Reads one verdict; nil for a value that is none.
+    private init?(_ scanner: inout JSONScanner, _ text: RawSpan) throws(JSONError) {
+        guard scanner.peek(text) == UInt8(ascii: "{") else {
+            try scanner.value(text, depth: 2)
+            return nil
+        }
+        var id: UUID?
+        var verdict = Verdict(id: UUID(integer: 0), status: .unprocessed)
+        try scanner.members(text) { (scanner, name) throws(JSONError) in
+            let value = try scanner.value(text, depth: 3)
+            func isNamed(_ other: StaticString) -> Bool { JSONText.isEqual(text, name, to: other) }
+            func string() -> String? {
+                guard text.byte(at: value.lowerBound) == UInt8(ascii: "\"") else { return nil }
+                return JSONText.string(text, value.lowerBound + 1..<value.upperBound - 1)
+            }
+            if isNamed("id") {
+                id = string().flatMap(Self.uuid)
+            } else if isNamed("status") {
+                verdict.status = string().flatMap(Status.init) ?? .unprocessed
+            } else if isNamed("code") {
+                verdict.code = string()
+            } else if isNamed("detail") {
+                verdict.detail = string()
+            } else if isNamed("current") {
+                verdict.current = try JSONValue(text.extracting(value))
+            } else if isNamed("retryAfterSeconds") {
+                let number = try JSONValue(text.extracting(value))
+                verdict.retryAfterSeconds = nil
+                if case .number(let seconds) = number {
+                    verdict.retryAfterSeconds = seconds.doubleValue
+                }
+            }
+        }
+        guard let id else { return nil }
+        self = verdict
+        self.id = id
     }
 
     /// Foundation's own reading takes a third of the whole.
