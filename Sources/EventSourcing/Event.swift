@@ -75,7 +75,7 @@ public struct EventDraft: Hashable, Sendable {
     /// media type that is the default.
     package var inLineForm: EventDraft {
         var draft = self
-        if case .json(let json) = data {
+        if case .json(let json) = data, JSONText.hasLineBreaks(json.span.bytes) {
             draft.data = .json(JSONText.withoutLineBreaks(json.span.bytes))
         }
         if dataContentType == "application/json" { draft.dataContentType = nil }
@@ -116,10 +116,22 @@ public struct Event: Hashable, Sendable {
     public let isKnownType: Bool
     /// Bytes of the event's line, newline not included.
     public let lineBytes: Int
+    /// The data, if they were read already.
+    @usableFromInline
+    private(set) var decoded: DecodedPayload
 
     package init(
         _ prefix: LinePrefix, content: EventDraft, catalogue: EventCatalogue, lineBytes: Int
     ) {
+        self.init(
+            prefix, content: content, catalogue: catalogue, lineBytes: lineBytes, DecodedPayload())
+    }
+
+    init(
+        _ prefix: LinePrefix, content: EventDraft, catalogue: EventCatalogue, lineBytes: Int,
+        _ decoded: DecodedPayload
+    ) {
+        self.decoded = decoded
         source = UUID(integer: prefix.source)
         sequence = prefix.sequence
         position = prefix.position
@@ -131,11 +143,40 @@ public struct Event: Hashable, Sendable {
         self.lineBytes = lineBytes
     }
 
+    /// What its line begins with.
+    var prefix: LinePrefix {
+        isOwn
+            ? LinePrefix(own: id.integer, source: source.integer, at: position)
+            : LinePrefix(
+                id: id.integer, source: source.integer, sequence: sequence, position: position)
+    }
+
     /// The same event with another content.
     func with(_ content: EventDraft) -> Event {
         var event = self
         event.content = content
+        event.decoded = DecodedPayload()
         return event
+    }
+
+    /// The same event with its data read as the rule of its type says, if they can be.
+    func decoded(by catalogue: EventCatalogue) -> Event {
+        guard decoded.value == nil, let json = content.json, let rule = catalogue[type] else {
+            return self
+        }
+        var event = self
+        event.decoded = DecodedPayload(rule.decode(json))
+        return event
+    }
+
+    /// The event's data as a type. A store reads the data of an event once, however many views and
+    /// subscribers ask for them.
+    ///
+    /// - Throws: what the type throws for data that it cannot read.
+    @inlinable
+    public func payload<Payload: EventPayload>(as type: Payload.Type) throws -> Payload {
+        if let decoded = decoded.value as? Decoded<Payload> { return decoded.payload }
+        return try Payload(json: content.json ?? [])
     }
 
     /// The event's identity.

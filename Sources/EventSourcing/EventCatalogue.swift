@@ -76,15 +76,22 @@ public struct EventCatalogue: Sendable {
     /// - Throws: `EventError` (`badAttribute`, `invalidData`; `refused` for a shipped type in a
     ///   shared log).
     package func normalise(_ draft: inout EventDraft) throws(EventError) {
+        _ = try normalised(&draft)
+    }
+
+    /// As `normalise(_:)`.
+    ///
+    /// - Returns: the data, if the rule has read them.
+    func normalised(_ draft: inout EventDraft) throws(EventError) -> AnyDecoded? {
         guard !draft.type.isEmpty else { throw EventError(.badAttribute, "type is empty") }
-        guard let rule = rules[draft.type] else { return }
+        guard let rule = rules[draft.type] else { return nil }
         guard rule.action == nil || !refusesShipped else {
             throw EventError(
                 .refused,
                 "\(draft.type) is shipped to the server for an account, and this log is shared by "
                     + "all of them. Record it in the account's own log")
         }
-        try rule.normalise(&draft)
+        return try rule.normalise(&draft)
     }
 
     /// The lane of a draft that has been normalised.
@@ -93,6 +100,9 @@ public struct EventCatalogue: Sendable {
     }
 
     // MARK: Replaced types
+
+    /// Whether any type was replaced.
+    var hasUpcasters: Bool { !upcasters.isEmpty }
 
     /// The type that events of a type are read as: where its upcasters lead, or itself.
     public func newestType(of type: String) -> String {

@@ -40,6 +40,34 @@ extension EventPayload where Self: Codable {
     }
 }
 
+/// Data that were read as their type says, so that nobody who gets the event reads them again: a
+/// `Decoded` of that type. Immutable.
+@usableFromInline
+class AnyDecoded: @unchecked Sendable {}
+
+/// Data of one type.
+@usableFromInline
+final class Decoded<Payload: EventPayload>: AnyDecoded, @unchecked Sendable {
+    @usableFromInline
+    let payload: Payload
+    init(_ payload: Payload) { self.payload = payload }
+}
+
+/// What an event carries of its data, if they were read. It says nothing that the data do not say,
+/// so all are equal.
+@usableFromInline
+struct DecodedPayload: Hashable, Sendable {
+    @usableFromInline
+    let value: AnyDecoded?
+
+    init(_ value: AnyDecoded? = nil) { self.value = value }
+
+    @usableFromInline
+    static func == (lhs: DecodedPayload, rhs: DecodedPayload) -> Bool { true }
+    @usableFromInline
+    func hash(into hasher: inout Hasher) {}
+}
+
 extension EventDraft {
     /// A draft of a typed event.
     ///

@@ -9,8 +9,10 @@ public struct EventRule: Sendable {
     /// Whether an event of the type begins what later events of its lane are about, so that they
     /// make no sense without it.
     public let beginsEntity: Bool
-    /// Checks a draft, fills in its subject and lane.
-    package let normalise: @Sendable (inout EventDraft) throws(EventError) -> Void
+    /// Checks a draft, fills in its subject and lane. Gives back the data, if it has read them.
+    let normalise: @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
+    /// Reads data; nil where they cannot be read, or no payload type is known.
+    let decode: @Sendable ([UInt8]) -> AnyDecoded?
 
     /// Creates a rule.
     ///
@@ -25,10 +27,23 @@ public struct EventRule: Sendable {
         type: String, action: String?, beginsEntity: Bool = false,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
     ) {
+        self.init(type, action, beginsEntity, decode: { _ in nil }) {
+            (draft) throws(EventError) in
+            try normalise(&draft)
+            return nil
+        }
+    }
+
+    private init(
+        _ type: String, _ action: String?, _ beginsEntity: Bool,
+        decode: @escaping @Sendable ([UInt8]) -> AnyDecoded?,
+        normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
+    ) {
         self.type = type
         self.action = action
         self.beginsEntity = beginsEntity
         self.normalise = normalise
+        self.decode = decode
     }
 
     /// The rule of a type whose data a payload type reads and checks. What the payload cannot read
@@ -47,8 +62,9 @@ public struct EventRule: Sendable {
     public static func of<P: EventPayload>(
         _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false
     ) -> EventRule {
-        EventRule(type: P.type, action: action, beginsEntity: beginsEntity) {
-            (draft) throws(EventError) in
+        EventRule(
+            P.type, action, beginsEntity, decode: { json in (try? P(json: json)).map(Decoded.init) }
+        ) { (draft) throws(EventError) in
             guard let json = draft.json else {
                 throw EventError(.invalidData, "\(P.type) has no data")
             }
@@ -69,6 +85,7 @@ public struct EventRule: Sendable {
             }
             draft.subject = payload.subject
             draft.lane = payload.lane
+            return Decoded(payload)
         }
     }
 }

@@ -41,23 +41,19 @@ package struct CompactionPreview {
         var source = UUID(integer: 0)
         var events: [String: Int] = [:]
         var count = 0
-        let end = try reader.forEachEvent(catalogue: catalogue) { event in
-            views.fold(event)
-            last = event.position
-            if event.isOwn { source = event.source }
-            events[event.type, default: 0] += 1
-            count += 1
-            progress(count)
-            return true
-        }
-        last = max(last, end.last)
-        if views.isStale {
-            try views.rebuild(from: []) { first, body in
-                try reader.forEachEvent(from: first, catalogue: catalogue) { event in
-                    body(event)
-                    return true
-                }
+        let end = try reader.runs(catalogue: catalogue).forEach { run in
+            views.fold(run[...])
+            for event in run {
+                last = event.position
+                if event.isOwn { source = event.source }
+                events[event.type, default: 0] += 1
+                count += 1
+                progress(count)
             }
+        }
+        last = max(last, end)
+        if views.isStale {
+            try views.rebuild(from: []) { reader.runs(from: $0, catalogue: catalogue) }
         }
         let state = PastState(position: last, views: views)
         if var draft = try summary(state, source, events) {

@@ -20,9 +20,12 @@ public protocol Projection: Sendable {
     /// True for a view that reads `Event.action` or `Event.isKnownType`: what it made of an event
     /// then depends on the rules of its day, so a stored state is folded anew when rules come or go.
     static var dependsOnRules: Bool { get }
+    /// The types, in their newest form, of the events that `fold` takes in; nil for all. A store hands
+    /// on no others, so what the view does with them would be lost: naming the types saves time only.
+    static var eventTypes: Set<String>? { get }
     /// The state before the first event.
     init()
-    /// Takes in one event. Events of unknown types must be ignored.
+    /// Takes in one event. Events of types that the view does not know must be ignored.
     mutating func fold(_ event: Event)
     /// The state as bytes for a checkpoint, or nil for a view that is not stored. Equal states must
     /// give equal bytes: `logtool verify` compares them.
@@ -36,6 +39,12 @@ public protocol Projection: Sendable {
 extension Projection {
     /// False.
     public static var dependsOnRules: Bool { false }
+
+    /// Nil: the view takes in all events.
+    public static var eventTypes: Set<String>? { nil }
+
+    /// Whether events of a type concern the view at all.
+    package static func folds(_ type: String) -> Bool { eventTypes?.contains(type) ?? true }
 
     /// Nil: the view is not stored.
     public func encodedState() throws -> [UInt8]? { nil }

@@ -14,6 +14,9 @@ package struct CheckpointVerifier {
     private let views: ViewSet
     /// States still to be compared, by ascending position.
     private var pending: [Pending] = []
+    /// Events that are not folded yet: many at once are folded faster.
+    private var waiting: [Event] = []
+    private static let waitingMax = 512
     /// What is not right.
     package private(set) var findings: [Finding] = []
     /// States that were compared and are right.
@@ -65,9 +68,17 @@ package struct CheckpointVerifier {
 
     /// Takes in the next event.
     package mutating func fold(_ event: Event) {
-        guard !pending.isEmpty else { return }
-        compare(through: Position(event.position.rawValue - 1))
-        views.fold(event)
+        guard let next = pending.first else { return }
+        if next.state.position < event.position {
+            compare(through: Position(event.position.rawValue - 1))
+        }
+        waiting.append(event)
+        if waiting.count >= Self.waitingMax { foldWaiting() }
+    }
+
+    private mutating func foldWaiting() {
+        views.fold(waiting[...])
+        waiting = []
     }
 
     /// Ends the comparison.
@@ -85,6 +96,7 @@ package struct CheckpointVerifier {
     }
 
     private mutating func compare(through position: Position) {
+        foldWaiting()
         while let item = pending.first, item.state.position <= position {
             pending.removeFirst()
             let rebuilt = try? views.capture().first { $0.name == item.state.name }?.encode()

@@ -17,6 +17,8 @@ struct Checkpointing {
 
     /// Events after which a checkpoint is worth its writing.
     private static let eventsMin = 1_000
+    /// How many times as long as the states the tail has to be.
+    private static let tailStatesMin = 4
     /// The same when the store is closed, where nobody waits for it.
     private static let eventsMinAtClose = 100
 
@@ -26,10 +28,13 @@ struct Checkpointing {
         tailBytes += event.lineBytes
     }
 
-    /// Whether one is due: the tail has become as long as the states, so all checkpoints together
-    /// cost no more than the events did.
+    /// Whether one is due: the tail has become several times as long as the states. A byte of the tail
+    /// is taken in about as fast as a byte of a state, so opening takes a few times as long as
+    /// reading the states at most, and all checkpoints together write a fraction of what the events
+    /// are long.
     var isDue: Bool {
-        running == nil && tailEvents >= Self.eventsMin && tailBytes >= stateBytes
+        running == nil && tailEvents >= Self.eventsMin
+            && tailBytes >= stateBytes * Self.tailStatesMin
     }
 
     /// Whether one is due when the store is closed.
@@ -40,7 +45,7 @@ struct Checkpointing {
     /// A view had to be folded from further back than the checkpoint: the next one is due at once.
     mutating func hasRebuilt() {
         tailEvents = max(tailEvents, Self.eventsMin)
-        tailBytes = max(tailBytes, stateBytes)
+        tailBytes = max(tailBytes, stateBytes * Self.tailStatesMin)
     }
 
     /// A checkpoint is being written that covers everything folded so far.

@@ -202,14 +202,14 @@ public actor EventStore {
         try checkOpen()
         if let last = positions.max(), last > lastDurable { try flush() }
         var array: [UInt8] = [UInt8(ascii: "[")]
-        for position in positions {
-            guard let line = try log.line(at: position) else {
-                throw LogError(
-                    .corrupt, path: directory, positions: position...position,
-                    "the outbox names a line that the log does not have")
-            }
+        let missing = try log.forEachLine(at: positions) { line in
             if array.count > 1 { array.append(UInt8(ascii: ",")) }
             array.append(contentsOf: line)
+        }
+        if let missing {
+            throw LogError(
+                .corrupt, path: directory, positions: missing...missing,
+                "the outbox names a line that the log does not have")
         }
         array.append(UInt8(ascii: "]"))
         return array
@@ -463,11 +463,8 @@ public actor EventStore {
                 log.directory, fileSystem: environment.fileSystem
             ).usable().filter { $0.logID == log.id }
             past.restore(checkpoints.flatMap(\.states).filter { $0.position <= position })
-            try log.forEachEvent(from: past.next, catalogue: catalogue) { event in
-                guard event.position <= position else { return false }
-                past.fold(event)
-                return true
-            }
+            try log.runs(from: past.next, through: position, catalogue: catalogue)
+                .forEach { past.fold($0[...]) }
             // Some of it may have gone while it was read.
             try Self.checkNotCompacted(log, at: position)
             return PastState(position: position, views: past)
@@ -515,11 +512,12 @@ public actor EventStore {
         _ = try log.resume()
         log.keepReserve()
         isSuspended = false
-        try log.forEachEvent(from: views.next, catalogue: catalogue) { event in
-            views.fold(event)
-            floor.add(event.time)
-            checkpointing.add(event)
-            return true
+        try log.runs(from: views.next, catalogue: catalogue).forEach { run in
+            views.fold(run[...])
+            for event in run {
+                floor.add(event.time)
+                checkpointing.add(event)
+            }
         }
         foldAnewIfStale()
         signalChange()
@@ -613,7 +611,9 @@ public actor EventStore {
 
     enum Prepared {
         case known(Appended)
-        case new(EventDraft)
+        case new(EventDraft, AnyDecoded?)
+        /// The same event as an earlier one of these.
+        case twin(UUID)
         /// An event that another log has made, or an earlier life of this one.
         case received(ForeignEvent)
     }
@@ -632,17 +632,32 @@ public actor EventStore {
     /// Validates, and finds out which events the log has already.
     func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
         try checkOpen()
-        var earlier: [UUID: EventDraft] = [:]
-        return try drafts.map { draft in
-            var draft = draft.inLineForm
-            try catalogue.normalise(&draft)
-            if let known = try known(draft) { return .known(known) }
-            if let twin = earlier[draft.id] {
-                guard twin.isSameContent(as: draft) else { throw Self.idReused(draft.id) }
+        var prepared: [Prepared] = []
+        prepared.reserveCapacity(drafts.count)
+        var earlier: [UUID: Int] = [:]
+        let normalised = drafts.parallelMap { [catalogue] draft in
+            Result { () throws(EventError) -> (EventDraft, AnyDecoded?) in
+                var draft = draft.inLineForm
+                let decoded = try catalogue.normalised(&draft)
+                return (draft, decoded)
             }
-            earlier[draft.id] = draft
-            return .new(draft)
         }
+        for result in normalised {
+            let (draft, decoded) = try result.get()
+            if let known = try known(draft) {
+                prepared.append(.known(known))
+            } else if drafts.count > 1,
+                let index = earlier.updateValue(prepared.count, forKey: draft.id),
+                case .new(let twin, _) = prepared[index]
+            {
+                guard twin.isSameContent(as: draft) else { throw Self.idReused(draft.id) }
+                earlier[draft.id] = index
+                prepared.append(.twin(draft.id))
+            } else {
+                prepared.append(.new(draft, decoded))
+            }
+        }
+        return prepared
     }
 
     func known(_ draft: EventDraft) throws -> Appended? {
@@ -683,7 +698,7 @@ public actor EventStore {
         let joins = isNothing && !pending.isEmpty
         if durability == .relaxed, pending.waiters.isEmpty {
             for event in batch.events { floor.add(event.time) }
-            views.fold(batch.events)
+            views.fold(batch.events[...])
             pending.add(batch, relaxed: true)
             signalChange()
             if pending.lines.count >= Self.relaxedBytesMax {
@@ -724,12 +739,17 @@ public actor EventStore {
         for item in prepared {
             var draft: EventDraft
             let prefix: LinePrefix
+            var decoded: AnyDecoded?
             switch item {
             case .known(let appended):
                 batch.results.append(appended)
                 continue
-            case .new(let new):
-                draft = new
+            case .twin(let id):
+                let position = batch.results.last { $0.id == id }?.position ?? .zero
+                batch.results.append(Appended(id: id, position: position, isNew: false))
+                continue
+            case .new(let new, let payload):
+                (draft, decoded) = (new, payload)
                 prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
             case .received(let event):
                 draft = event.draft
@@ -737,27 +757,20 @@ public actor EventStore {
                     id: draft.id.integer, source: event.source.integer, sequence: event.sequence,
                     position: next)
             }
-            if let twin = batch.positions[draft.id] {
-                batch.results.append(Appended(id: draft.id, position: twin, isNew: false))
-                continue
-            }
             draft.lane = catalogue.lane(of: draft)
             let time = draft.time ?? floor.time(now: now)
             draft.time = time
             floor.add(time)
             let start = batch.lines.count
             LineEncoder.append(draft, prefix, to: &batch.lines)
-            try check(
-                draft, isOwn: prefix.isOwn,
-                batch.lines.span.bytes.extracting(start..<batch.lines.count - 1))
             batch.events.append(
                 Event(
                     prefix, content: draft, catalogue: catalogue,
-                    lineBytes: batch.lines.count - start - 1))
-            batch.positions[draft.id] = next
+                    lineBytes: batch.lines.count - start - 1, DecodedPayload(decoded)))
             batch.results.append(Appended(id: draft.id, position: next, isNew: true))
             next = next.next
         }
+        try check(batch)
         guard batch.lines.count <= FormatLimit.commitPlaintextBytesMax else {
             throw EventError(
                 .tooLarge,
@@ -769,11 +782,26 @@ public actor EventStore {
 
     /// What is written is read first: a line that would not come back as this event must never be
     /// acknowledged.
-    private func check(
-        _ draft: EventDraft, isOwn: Bool, _ line: RawSpan
-    ) throws(EventError) {
+    private func check(_ batch: Batch) throws(EventError) {
+        var places: [(event: Event, line: Range<Int>)] = []
+        places.reserveCapacity(batch.events.count)
+        var start = 0
+        for event in batch.events {
+            places.append((event, start..<start + event.lineBytes))
+            start += event.lineBytes + 1
+        }
+        let results = places.parallelMap { place in
+            Result { () throws(EventError) in
+                try Self.check(place.event, batch.lines.span.bytes.extracting(place.line))
+            }
+        }
+        for result in results { try result.get() }
+    }
+
+    private static func check(_ event: Event, _ line: RawSpan) throws(EventError) {
+        let (draft, prefix) = (event.content, event.prefix)
         // What comes from elsewhere was shipped already.
-        let isShipped = isOwn && catalogue.rule(ofStored: draft.type)?.action != nil
+        let isShipped = event.isOwn && event.action != nil
         let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(
@@ -781,6 +809,7 @@ public actor EventStore {
                 "\(draft.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
                     + (isShipped ? " for a type that is shipped" : ""))
         }
+        if LineDecoder.surelyReads(line, prefix, as: draft) { return }
         guard try LineDecoder.decode(line).draft == draft else {
             throw EventError(
                 .badAttribute, "the event would not be read back as it was given")

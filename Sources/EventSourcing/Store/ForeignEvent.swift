@@ -79,6 +79,7 @@ extension EventStore {
         try checkOpen()
         var received = Received()
         var prepared: [Prepared] = []
+        var seen: Set<UUID> = []
         var reinstated: [EventTarget] = []
         let discarded = views.discarded
         for event in events {
@@ -99,7 +100,8 @@ extension EventStore {
             if event.source == incarnation, try isForked(at: Position(event.sequence)) {
                 received.isForked = true
             }
-            prepared.append(.received(event))
+            let isNew = seen.insert(event.draft.id).inserted
+            prepared.append(isNew ? .received(event) : .twin(event.draft.id))
         }
         var own = prepared.isEmpty ? [] : drafts
         if !reinstated.isEmpty {

@@ -7,7 +7,6 @@ import LogFormat
 struct Batch {
     var lines: [UInt8] = []
     var events: [Event] = []
-    var positions: [UUID: Position] = [:]
     var results: [Appended] = []
 }
 
@@ -16,6 +15,7 @@ struct Batch {
 struct PendingAppends {
     private(set) var lines: [UInt8] = []
     private(set) var events: [Event] = []
+    /// Of the events that were looked through so far: mostly nobody asks.
     private var indexes: [UUID: Int] = [:]
     private(set) var relaxedCount = 0
     private var relaxedBytes = 0
@@ -26,14 +26,18 @@ struct PendingAppends {
 
     var isEmpty: Bool { events.isEmpty }
 
-    func event(_ id: UUID) -> Event? { indexes[id].map { events[$0] } }
+    mutating func event(_ id: UUID) -> Event? {
+        for index in indexes.count..<events.count { indexes[events[index].id] = index }
+        return indexes[id].map { events[$0] }
+    }
 
     mutating func add(_ batch: Batch, relaxed: Bool) {
-        for event in batch.events {
-            indexes[event.id] = events.count
-            events.append(event)
+        if isEmpty {
+            (events, lines) = (batch.events, batch.lines)
+        } else {
+            events.append(contentsOf: batch.events)
+            lines.append(contentsOf: batch.lines)
         }
-        lines.append(contentsOf: batch.lines)
         if relaxed {
             relaxedCount = events.count
             relaxedBytes = lines.count
@@ -45,7 +49,6 @@ struct PendingAppends {
         var rest = PendingAppends()
         rest.lines = Array(lines[..<relaxedBytes])
         rest.events = Array(events[..<relaxedCount])
-        for (index, event) in rest.events.enumerated() { rest.indexes[event.id] = index }
         rest.relaxedCount = relaxedCount
         rest.drawsOnReserve = drawsOnReserve
         rest.relaxedBytes = relaxedBytes

@@ -41,13 +41,15 @@ struct StoreOpening {
         let first = min(views.next, floorThrough.next)
         let total = Int(clamping: log.next.rawValue - first.rawValue)
         var count = 0
-        try log.forEachEvent(from: first, catalogue: catalogue) { event in
-            views.fold(event)
-            if event.position > floorThrough { floor.add(event.time) }
-            if event.position > covered { checkpointing.add(event) }
-            count += 1
-            if count % 10_000 == 0 { progress?(count, total) }
-            return true
+        try log.runs(from: first, catalogue: catalogue).forEach { run in
+            views.fold(run[...])
+            for event in run {
+                if event.position > floorThrough { floor.add(event.time) }
+                if event.position > covered { checkpointing.add(event) }
+            }
+            let before = count / 10_000
+            count += run.count
+            if count / 10_000 > before { progress?(count / 10_000 * 10_000, total) }
         }
         if views.isStale {
             try views.rebuild(from: states, log, catalogue)
@@ -64,11 +66,6 @@ extension ViewSet {
     func rebuild(
         from states: [StoredState], _ log: Log, _ catalogue: EventCatalogue
     ) throws {
-        try rebuild(from: states) { first, body in
-            try log.forEachEvent(from: first, catalogue: catalogue) { event in
-                body(event)
-                return true
-            }
-        }
+        try rebuild(from: states) { log.runs(from: $0, catalogue: catalogue) }
     }
 }

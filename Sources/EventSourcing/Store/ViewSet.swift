@@ -11,12 +11,22 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var types: UInt64 { get }
     var through: Position { get }
     var isStored: Bool { get }
-    func fold(_ event: Event)
-    func fold(_ events: [Event])
+    var foldsAll: Bool { get }
+    func folds(_ type: String) -> Bool
+    func fold(_ batch: FoldedBatch, bit: UInt64)
     func restore(_ state: StoredState, discards: UInt64) -> Bool
     func adopt(_ other: any AnyViewBox)
     func capture(_ discarded: DiscardedEvents) -> ViewCapture
     var projection: any Projection { get }
+}
+
+/// Events in their newest form, with the views that each concerns.
+private struct FoldedBatch {
+    var events: ArraySlice<Event> = []
+    /// For each event a bit for each view that takes it in.
+    var concerns: [UInt64] = []
+    /// The last position, also if its event is passed over.
+    var through = Position.zero
 }
 
 /// The state of one view at a moment, to be encoded at leisure.
@@ -35,13 +45,6 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         var view = View()
         /// The last position folded.
         var through = Position.zero
-
-        mutating func fold(_ event: Event) {
-            // After a checkpoint the views may stand at different positions.
-            guard event.position > through else { return }
-            view.fold(event)
-            through = event.position
-        }
     }
 
     private let state = Mutex(Present())
@@ -58,11 +61,19 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     var isStored: Bool { (try? View().encodedState()) != nil }
     var through: Position { state.withLock { $0.through } }
 
-    func fold(_ event: Event) { state.withLock { $0.fold(event) } }
+    var foldsAll: Bool { View.eventTypes == nil }
+    func folds(_ type: String) -> Bool { View.folds(type) }
 
-    func fold(_ events: [Event]) {
+    func fold(_ batch: FoldedBatch, bit: UInt64) {
         state.withLock { state in
-            for event in events { state.fold(event) }
+            // After a checkpoint the views may stand at different positions.
+            let start = batch.events.startIndex
+            for (index, concerns) in batch.concerns.enumerated() where concerns & bit != 0 {
+                guard batch.events[start + index].position > state.through else { continue }
+                state.view.fold(batch.events[start + index])
+                state.through = batch.events[start + index].position
+            }
+            state.through = max(state.through, batch.through)
         }
     }
 
@@ -95,6 +106,11 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 /// The views of one store.
 struct ViewSet: Sendable {
     private let boxes: [ObjectIdentifier: any AnyViewBox]
+    /// A bit for each box; with more than 64 views some share one.
+    private let bits: [(box: any AnyViewBox, bit: UInt64)]
+    /// The bits of the views that take in events of a type; of a type that is not here, `toAll`.
+    private let concerns: [String: UInt64]
+    private let toAll: UInt64
     private let views: [any Projection.Type]
     private let catalogue: EventCatalogue
     /// Events that could not be brought to their newest form.
@@ -115,6 +131,15 @@ struct ViewSet: Sendable {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
         for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue) }
         self.boxes = boxes
+        let bits = boxes.values.enumerated().map { ($1, UInt64(1) << UInt64($0 % 64)) }
+        let types = Set(views.flatMap { $0.eventTypes ?? [] })
+        func bitsOfViews(_ isIncluded: (any AnyViewBox) -> Bool) -> UInt64 {
+            bits.reduce(0) { isIncluded($1.0) ? $0 | $1.1 : $0 }
+        }
+        self.bits = bits
+        concerns = Dictionary(
+            uniqueKeysWithValues: types.map { type in (type, bitsOfViews { $0.folds(type) }) })
+        toAll = bitsOfViews { $0.foldsAll }
         self.views = views
         self.catalogue = catalogue
     }
@@ -139,14 +164,14 @@ struct ViewSet: Sendable {
     ///
     /// - Parameters:
     ///   - states: stored states; those that have folded nothing that was taken back are begun with.
-    ///   - forEachEvent: calls with every event from a position on.
+    ///   - runs: the events from a position on.
+    /// - Throws: what reading the events throws; the views then stay as they were.
     func rebuild(
-        from states: [StoredState],
-        _ forEachEvent: (_ first: Position, _ body: (Event) -> Void) throws -> Void
-    ) rethrows {
+        from states: [StoredState], _ runs: (_ first: Position) -> EventRuns
+    ) throws {
         let fresh = fresh()
         fresh.restore(states)
-        try forEachEvent(fresh.next) { fresh.fold($0) }
+        try runs(fresh.next).forEach { fresh.fold($0[...]) }
         for (view, box) in boxes {
             if let other = fresh.boxes[view] { box.adopt(other) }
         }
@@ -184,28 +209,35 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// Takes in an event in its newest form, in each view that has not folded it yet.
-    func fold(_ event: Event) {
-        guard !isPassedOver(event) else { return }
-        let event = upcast(event)
-        for box in boxes.values { box.fold(event) }
-    }
+    /// Takes in an event in its newest form, in each view that it concerns and that has not folded it
+    /// yet.
+    func fold(_ event: Event) { fold([event]) }
 
     /// Takes in events together: nobody sees a view that has only some of them.
-    func fold(_ events: some Sequence<Event>) {
-        let events = events.filter { !isPassedOver($0) }.map(upcast)
-        for box in boxes.values { box.fold(events) }
+    func fold(_ events: ArraySlice<Event>) {
+        guard let last = events.last?.position else { return }
+        let discarded = takeIn(events)
+        var batch = FoldedBatch(
+            events: catalogue.hasUpcasters ? events.map(upcast)[...] : events, through: last)
+        batch.concerns.reserveCapacity(events.count)
+        for event in batch.events {
+            let isPassedOver = discarded.contains(event.position)
+            batch.concerns.append(isPassedOver ? 0 : concerns[event.type] ?? toAll)
+        }
+        for (box, bit) in bits { box.fold(batch, bit: bit) }
     }
 
-    /// Whether an event was taken back; and takes in what it takes back itself.
-    private func isPassedOver(_ event: Event) -> Bool {
+    /// Takes in what events say of others that were taken back.
+    ///
+    /// - Returns: all that are passed over.
+    private func takeIn(_ events: ArraySlice<Event>) -> DiscardedEvents {
         discarding.state.withLock { state in
-            if DiscardedEvents.isRecord(event) {
+            for event in events where DiscardedEvents.isRecord(event) {
                 let folded = boxes.values.map(\.through).max() ?? .zero
                 let new = state.events.add(event)
                 if new.contains(where: { $0 <= folded }) { state.isStale = true }
             }
-            return state.events.contains(event.position)
+            return state.events
         }
     }
 

@@ -8,6 +8,9 @@ import HashTreeCollections
 public struct CitiesView: ListableView {
     public static let name = "cities"
     public static let version = 2
+    public static let eventTypes: Set<String>? = [
+        CitySaved.type, CityUnsaved.type, CityCached.type, CityRemoved.type, CityAccessed.type,
+    ]
 
     private var saved: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Bool>>> = [:]
     private var cached = CachedCities()
@@ -33,14 +36,14 @@ public struct CitiesView: ListableView {
     private mutating func take<Payload: EventPayload>(
         _ type: Payload.Type, _ event: Event, _ body: (inout CachedCities, Payload) -> Void
     ) {
-        guard let json = event.content.json, let payload = try? Payload(json: json) else {
+        guard let payload = try? event.payload(as: type) else {
             return ignored += 1
         }
         body(&cached, payload)
     }
 
     private mutating func set(_ isSaved: Bool, _ event: Event) {
-        guard let json = event.content.json, let city = try? CitySaved(json: json) else {
+        guard let city = try? event.payload(as: CitySaved.self) else {
             ignored += 1
             return
         }
@@ -186,20 +189,27 @@ extension CitiesView: CompactableView {
     /// An event is needed while it holds its register.
     public func retention(of event: Event) -> Retention {
         guard event.type.hasPrefix("daybook.city.") else { return .unconcerned }
-        let json = event.content.json ?? []
         switch event.type {
         case CitySaved.type, CityUnsaved.type:
-            guard let city = try? CitySaved(json: json) else { return .needed(.notUnderstood) }
+            guard let city = try? event.payload(as: CitySaved.self) else {
+                return .needed(.notUnderstood)
+            }
             return .of(
                 event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.stamp])
         case CityCached.type:
-            guard let city = try? CityCached(json: json) else { return .needed(.notUnderstood) }
+            guard let city = try? event.payload(as: CityCached.self) else {
+                return .needed(.notUnderstood)
+            }
             return cached.retention(of: event, copyOf: city.cityId)
         case CityRemoved.type:
-            guard let city = try? CityRemoved(json: json) else { return .needed(.notUnderstood) }
+            guard let city = try? event.payload(as: CityRemoved.self) else {
+                return .needed(.notUnderstood)
+            }
             return cached.retention(of: event, copyOf: city.cityId)
         case CityAccessed.type:
-            guard let city = try? CityAccessed(json: json) else { return .needed(.notUnderstood) }
+            guard let city = try? event.payload(as: CityAccessed.self) else {
+                return .needed(.notUnderstood)
+            }
             return cached.retention(of: event, accessTo: city.cityId)
         default: return .unconcerned
         }

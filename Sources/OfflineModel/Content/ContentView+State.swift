@@ -173,34 +173,33 @@ extension ContentView: CompactableView {
     /// An event is needed while it holds its register; the last removal of a city is needed for
     /// ever, and supersedes all that came before.
     public func retention(of event: Event) -> Retention {
-        let json = event.content.json ?? []
         func city(_ code: String) -> City? { cities[EntityID(code)] }
         do {
             switch event.type {
             case CitiesListed.type:
-                _ = try CitiesListed(json: json)
+                _ = try event.payload(as: CitiesListed.self)
                 return .of(event, heldBy: [list?.stamp])
             case LanguagesListed.type:
-                let city = city(try LanguagesListed(json: json).city)
+                let city = city(try event.payload(as: LanguagesListed.self).city)
                 return .of(event, heldBy: [city?.languages?.stamp ?? city?.removed])
             case ContentUpdated.type:
-                let updated = try ContentUpdated(json: json)
+                let updated = try event.payload(as: ContentUpdated.self)
                 let city = city(updated.city)
                 return .of(
                     event,
                     heldBy: [city?.updates[EntityID(updated.language)]?.stamp ?? city?.removed])
             case ContentUsed.type:
-                let city = city(try ContentUsed(json: json).city)
+                let city = city(try event.payload(as: ContentUsed.self).city)
                 return .of(event, heldBy: [city?.usage?.stamp ?? city?.removed])
             case ResourceStored.type:
-                let stored = try ResourceStored(json: json)
+                let stored = try event.payload(as: ResourceStored.self)
                 return retention(of: event, stored.city, stored.language, stored.path, stored.url)
             case ResourceRemoved.type:
-                let removed = try ResourceRemoved(json: json)
+                let removed = try event.payload(as: ResourceRemoved.self)
                 return retention(
                     of: event, removed.city, removed.language, removed.path, removed.url)
             case ContentRemoved.type:
-                let holder = city(try ContentRemoved(json: json).city)?.removed
+                let holder = city(try event.payload(as: ContentRemoved.self).city)?.removed
                 return holder == event.stamp ? .needed(.deletion) : .of(event, heldBy: [holder])
             default: return .unconcerned
             }

@@ -25,6 +25,10 @@ public struct CachedResource: Hashable, Sendable {
 public struct ContentView: ListableView, FileReferring {
     public static let name = "content"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        CitiesListed.type, LanguagesListed.type, ContentUpdated.type, ContentUsed.type,
+        ResourceStored.type, ResourceRemoved.type, ContentRemoved.type,
+    ]
 
     struct Resource: Hashable, Sendable {
         var file: FileID
@@ -69,33 +73,32 @@ public struct ContentView: ListableView, FileReferring {
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        let json = event.content.json ?? []
         let stamp = event.stamp
         do {
             switch event.type {
-            case CitiesListed.type: list.set(try CitiesListed(json: json).cities, stamp)
+            case CitiesListed.type: list.set(try event.payload(as: CitiesListed.self).cities, stamp)
             case LanguagesListed.type:
-                let listed = try LanguagesListed(json: json)
+                let listed = try event.payload(as: LanguagesListed.self)
                 change(listed.city, stamp) { $0.languages.set(listed.languages, stamp) }
             case ContentUpdated.type:
-                let updated = try ContentUpdated(json: json)
+                let updated = try event.payload(as: ContentUpdated.self)
                 change(updated.city, stamp) {
                     $0.updates[EntityID(updated.language)].set(updated.lastUpdate, stamp)
                 }
             case ContentUsed.type:
-                let used = try ContentUsed(json: json)
+                let used = try event.payload(as: ContentUsed.self)
                 change(used.city, stamp) { $0.usage.set(used.lastUsage, stamp) }
             case ResourceStored.type:
-                let stored = try ResourceStored(json: json)
+                let stored = try event.payload(as: ResourceStored.self)
                 let resource = Resource(
                     file: stored.file, size: stored.size, lastUpdate: stored.lastUpdate,
                     hash: stored.hash)
                 set(resource, stamp, stored.city, stored.language, stored.path, stored.url)
             case ResourceRemoved.type:
-                let removed = try ResourceRemoved(json: json)
+                let removed = try event.payload(as: ResourceRemoved.self)
                 set(nil, stamp, removed.city, removed.language, removed.path, removed.url)
             case ContentRemoved.type:
-                remove(EntityID(try ContentRemoved(json: json).city), stamp)
+                remove(EntityID(try event.payload(as: ContentRemoved.self).city), stamp)
             default: break
             }
         } catch { ignored += 1 }

@@ -9,6 +9,9 @@ import HashTreeCollections
 public struct PagesView: ListableView {
     public static let name = "pages"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        PageStored.type, PageRemoved.type, ContentRemoved.type,
+    ]
 
     /// The last word on a path: in a box of its own, so that the dictionary's nodes are small.
     private indirect enum Entry: Sendable {
@@ -75,20 +78,24 @@ public struct PagesView: ListableView {
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        let json = event.content.json ?? []
         switch event.type {
         case PageStored.type:
-            guard let stored = try? PageStored(json: json), let own = try? stored.json() else {
+            guard let stored = try? event.payload(as: PageStored.self), let own = try? stored.json()
+            else {
                 return ignored += 1
             }
             let page = StoredPage(
                 stored.page, event: event.id, digest: PageStored.digest(of: own))
             set(.stored(page, event.stamp), stored.city, stored.language, page.path)
         case PageRemoved.type:
-            guard let removed = try? PageRemoved(json: json) else { return ignored += 1 }
+            guard let removed = try? event.payload(as: PageRemoved.self) else {
+                return ignored += 1
+            }
             set(.removed(event.stamp), removed.city, removed.language, removed.path)
         case ContentRemoved.type:
-            guard let removed = try? ContentRemoved(json: json) else { return ignored += 1 }
+            guard let removed = try? event.payload(as: ContentRemoved.self) else {
+                return ignored += 1
+            }
             remove(EntityID(removed.city), event.stamp)
         default: break
         }
@@ -273,16 +280,19 @@ extension PagesView: CompactableView {
     /// An event is needed while it holds the register of its path; the last removal of a city is
     /// needed for ever, and supersedes all that came before.
     public func retention(of event: Event) -> Retention {
-        let json = event.content.json ?? []
         switch event.type {
         case PageStored.type:
-            guard let stored = try? PageStored(json: json) else { return .needed(.notUnderstood) }
+            guard let stored = try? event.payload(as: PageStored.self) else {
+                return .needed(.notUnderstood)
+            }
             return retention(of: event, stored.city, stored.language, stored.page.path)
         case PageRemoved.type:
-            guard let removed = try? PageRemoved(json: json) else { return .needed(.notUnderstood) }
+            guard let removed = try? event.payload(as: PageRemoved.self) else {
+                return .needed(.notUnderstood)
+            }
             return retention(of: event, removed.city, removed.language, removed.path)
         case ContentRemoved.type:
-            guard let removed = try? ContentRemoved(json: json) else {
+            guard let removed = try? event.payload(as: ContentRemoved.self) else {
                 return .needed(.notUnderstood)
             }
             let holder = cities[EntityID(removed.city)]?.removed

@@ -10,6 +10,10 @@ import HashTreeCollections
 public struct DownloadsView: ListableView {
     public static let name = "downloads"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        DownloadQueued.type, DownloadStarted.type, DownloadPaused.type, DownloadCompleted.type,
+        DownloadFailed.type, DownloadCancelled.type, DownloadRemoved.type,
+    ]
 
     struct Origin: Hashable, Sendable {
         var cityId: String
@@ -67,7 +71,6 @@ public struct DownloadsView: ListableView {
     }
 
     public mutating func fold(_ event: Event) {
-        guard event.type.hasPrefix("daybook.download.") else { return }
         do {
             guard let change = try DownloadChange(event) else { return }
             apply(change, event.stamp)
@@ -206,28 +209,27 @@ struct DownloadChange {
     ///
     /// - Throws: for data that break the rules of the type.
     init?(_ event: Event) throws {
-        let json = event.content.json ?? []
         switch event.type {
         case DownloadQueued.type:
-            let data = try DownloadQueued(json: json)
+            let data = try event.payload(as: DownloadQueued.self)
             jobId = data.jobId
             origin = DownloadsView.Origin(cityId: data.cityId, isExplicit: data.isExplicit)
             state = .queued
         case DownloadStarted.type:
-            let data = try DownloadStarted(json: json)
+            let data = try event.payload(as: DownloadStarted.self)
             (jobId, state) = (data.jobId, .downloading(data.numbers))
         case DownloadPaused.type:
-            let data = try DownloadPaused(json: json)
+            let data = try event.payload(as: DownloadPaused.self)
             (jobId, state) = (data.jobId, .paused(data.numbers, data.reason))
         case DownloadCompleted.type:
-            let data = try DownloadCompleted(json: json)
+            let data = try event.payload(as: DownloadCompleted.self)
             (jobId, state) = (data.jobId, .completed(totalBytes: data.totalBytes))
         case DownloadFailed.type:
-            let data = try DownloadFailed(json: json)
+            let data = try event.payload(as: DownloadFailed.self)
             (jobId, state) = (data.jobId, .failed(data.numbers, data.errorMessage))
         case DownloadCancelled.type:
-            (jobId, state) = (try DownloadCancelled(json: json).jobId, .cancelled)
-        case DownloadRemoved.type: jobId = try DownloadRemoved(json: json).jobId
+            (jobId, state) = (try event.payload(as: DownloadCancelled.self).jobId, .cancelled)
+        case DownloadRemoved.type: jobId = try event.payload(as: DownloadRemoved.self).jobId
         default: return nil
         }
     }

@@ -37,33 +37,32 @@ extension ImagesView: CompactableView {
     /// ended images is needed while it is told apart, and once more where it is the floor of all
     /// that are not.
     public func retention(of event: Event) -> Retention {
-        guard Self.mayConcern(event) else { return .unconcerned }
-        let json = event.content.json ?? []
+        guard Self.folds(event.type) else { return .unconcerned }
         do {
             switch event.type {
             case ImageCached.type:
-                let cached = try ImageCached(json: json)
+                let cached = try event.payload(as: ImageCached.self)
                 let id = EntityID(cached.id)
                 let holder = shelves[cached.kind.index].images[id]?.stamp
                 if holder == event.stamp { return .needed(.current) }
                 return .of(event, after: [stamp(cached.kind, id)])
             case ImageRemoved.type:
-                let removed = try ImageRemoved(json: json)
+                let removed = try event.payload(as: ImageRemoved.self)
                 return retention(
                     of: event, shelves[removed.kind.index].removals, removed.id, .deletion)
             case ImageAccessed.type:
-                let accessed = try ImageAccessed(json: json)
+                let accessed = try event.payload(as: ImageAccessed.self)
                 return retention(
                     of: event, shelves[accessed.kind.index].accesses, accessed.id, .current)
             case ImagesCleared.type:
-                let floors = try ImagesCleared(json: json).kinds.flatMap { kind in
+                let floors = try event.payload(as: ImagesCleared.self).kinds.flatMap { kind in
                     [shelves[kind.index].removals.floor, shelves[kind.index].accesses.floor]
                 }
                 if floors.contains(event.stamp) { return .needed(.deletion) }
                 return .of(event, after: floors)
             case AssetRemoved.type:
                 return retention(
-                    of: event, assets, try AssetRemoved(json: json).assetId, .deletion)
+                    of: event, assets, try event.payload(as: AssetRemoved.self).assetId, .deletion)
             default:
                 guard let album = try Self.changedAlbum(event) else { return .unconcerned }
                 return retention(of: event, albums, album, .deletion)

@@ -41,6 +41,11 @@ public struct ImageCacheSize: Hashable, Sendable {
 public struct ImagesView: ListableView, FileReferring {
     public static let name = "images"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        ImageCached.type, ImageRemoved.type, ImageAccessed.type, ImagesCleared.type,
+        AssetRemoved.type, AlbumStored.type, AlbumLinked.type, AlbumUnlinked.type,
+        AlbumRemoved.type,
+    ]
 
     /// How many removed assets, and how many changed albums, are told apart.
     static let sourcesMax = 4_096
@@ -70,24 +75,24 @@ public struct ImagesView: ListableView, FileReferring {
     }
 
     public mutating func fold(_ event: Event) {
-        guard Self.mayConcern(event) else { return }
-        let json = event.content.json ?? []
         do {
             switch event.type {
-            case ImageCached.type: cache(try ImageCached(json: json), event.stamp)
+            case ImageCached.type: cache(try event.payload(as: ImageCached.self), event.stamp)
             case ImageRemoved.type:
-                let removed = try ImageRemoved(json: json)
+                let removed = try event.payload(as: ImageRemoved.self)
                 let (shelf, id) = (removed.kind.index, EntityID(removed.id))
                 let gone = shelves[shelf].removals.set(event.stamp, of: id)
                 end(id, on: shelf)
                 if !gone.isEmpty { endOldest(on: shelf, through: shelves[shelf].removals.floor) }
             case ImageAccessed.type:
-                let accessed = try ImageAccessed(json: json)
+                let accessed = try event.payload(as: ImageAccessed.self)
                 shelves[accessed.kind.index].access(EntityID(accessed.id), event.stamp)
             case ImagesCleared.type:
-                for kind in try ImagesCleared(json: json).kinds { clear(kind.index, event.stamp) }
+                for kind in try event.payload(as: ImagesCleared.self).kinds {
+                    clear(kind.index, event.stamp)
+                }
             case AssetRemoved.type:
-                let id = EntityID(try AssetRemoved(json: json).assetId)
+                let id = EntityID(try event.payload(as: AssetRemoved.self).assetId)
                 end(id, assets.set(event.stamp, of: id), assets.floor, of: [.thumbnail, .preview])
             default:
                 guard let album = try Self.changedAlbum(event) else { return }
@@ -97,21 +102,13 @@ public struct ImagesView: ListableView, FileReferring {
         } catch { ignored += 1 }
     }
 
-    /// Cheap, and false for nearly everything that the view does not read.
-    static func mayConcern(_ event: Event) -> Bool {
-        let type = event.type
-        return type.hasPrefix("daybook.image") || type.hasPrefix("daybook.album.")
-            || type == AssetRemoved.type
-    }
-
     /// The album whose thumbnail an event ends; nil if it is none of those events.
     static func changedAlbum(_ event: Event) throws -> String? {
-        let json = event.content.json ?? []
         return switch event.type {
-        case AlbumStored.type: try AlbumStored(json: json).album.id
-        case AlbumLinked.type: try AlbumLinked(json: json).links.albumId
-        case AlbumUnlinked.type: try AlbumUnlinked(json: json).links.albumId
-        case AlbumRemoved.type: try AlbumRemoved(json: json).albumId
+        case AlbumStored.type: try event.payload(as: AlbumStored.self).album.id
+        case AlbumLinked.type: try event.payload(as: AlbumLinked.self).links.albumId
+        case AlbumUnlinked.type: try event.payload(as: AlbumUnlinked.self).links.albumId
+        case AlbumRemoved.type: try event.payload(as: AlbumRemoved.self).albumId
         default: nil
         }
     }

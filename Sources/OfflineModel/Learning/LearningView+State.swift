@@ -221,32 +221,31 @@ extension StateReader {
 extension LearningView: CompactableView {
     /// An event is needed while it holds its register.
     public func retention(of event: Event) -> Retention {
-        guard Self.mayConcern(event.type) else { return .unconcerned }
-        let json = event.content.json ?? []
+        guard Self.folds(event.type) else { return .unconcerned }
         func held(_ stamp: Stamp?) -> Retention { .of(event, heldBy: [stamp]) }
         do {
             switch event.type {
             case UserStored.type:
-                return held(learner(try UserStored(json: json).userId)?.info?.stamp)
+                return held(learner(try event.payload(as: UserStored.self).userId)?.info?.stamp)
             case CombinationSelected.type:
-                let userId = try CombinationSelected(json: json).userId
+                let userId = try event.payload(as: CombinationSelected.self).userId
                 return held(learner(userId)?.combination?.stamp)
             case CoursesListed.type:
-                return held(coursesStamp(try CoursesListed(json: json).combination))
+                return held(coursesStamp(try event.payload(as: CoursesListed.self).combination))
             case LessonStored.type:
-                let lesson = try LessonStored(json: json)
+                let lesson = try event.payload(as: LessonStored.self)
                 return held(stamp(ofLesson: lesson.lessonId, course: lesson.courseId))
             case LessonRemoved.type:
-                let lesson = try LessonRemoved(json: json)
+                let lesson = try event.payload(as: LessonRemoved.self)
                 return held(stamp(ofLesson: lesson.lessonId, course: lesson.courseId))
             case ReviewStored.type:
-                let review = try ReviewStored(json: json)
+                let review = try event.payload(as: ReviewStored.self)
                 return held(stamp(ofReview: review.reviewId, of: review.userId))
             case ReviewRemoved.type:
-                let review = try ReviewRemoved(json: json)
+                let review = try event.payload(as: ReviewRemoved.self)
                 return held(stamp(ofReview: review.reviewId, of: review.userId))
             case VocabularyCached.type:
-                let cached = try VocabularyCached(json: json)
+                let cached = try event.payload(as: VocabularyCached.self)
                 return held(vocabularyStamp(of: cached.userId, cached.combination))
             default: return .unconcerned
             }

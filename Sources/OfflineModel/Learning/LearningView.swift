@@ -10,6 +10,10 @@ import HashTreeCollections
 public struct LearningView: ListableView, FileReferring {
     public static let name = "learning"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        UserStored.type, CombinationSelected.type, CoursesListed.type, LessonStored.type,
+        LessonRemoved.type, ReviewStored.type, ReviewRemoved.type, VocabularyCached.type,
+    ]
 
     /// What is kept in memory of a lesson's or a session's material.
     struct Held: Hashable, Sendable {
@@ -57,39 +61,37 @@ public struct LearningView: ListableView, FileReferring {
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        guard Self.mayConcern(event.type) else { return }
-        let json = event.content.json ?? []
         let stamp = event.stamp
         do {
             switch event.type {
             case UserStored.type:
-                let user = try UserStored(json: json)
+                let user = try event.payload(as: UserStored.self)
                 learners[EntityID(user.userId), default: Learner()].info.set(event.id, stamp)
             case CombinationSelected.type:
-                let selected = try CombinationSelected(json: json)
+                let selected = try event.payload(as: CombinationSelected.self)
                 learners[EntityID(selected.userId), default: Learner()].combination
                     .set(selected.combination, stamp)
             case CoursesListed.type:
-                let listed = try CoursesListed(json: json)
+                let listed = try event.payload(as: CoursesListed.self)
                 let (learn, display) = listed.combination.keys
                 courses[learn, default: [:]][display].set(listed.courses, stamp)
             case LessonStored.type:
-                let stored = try LessonStored(json: json)
+                let stored = try event.payload(as: LessonStored.self)
                 set(Held(stored.material, event.id), stamp, stored.courseId, stored.lessonId)
             case LessonRemoved.type:
-                let removed = try LessonRemoved(json: json)
+                let removed = try event.payload(as: LessonRemoved.self)
                 set(nil, stamp, removed.courseId, removed.lessonId)
             case ReviewStored.type:
-                let stored = try ReviewStored(json: json)
+                let stored = try event.payload(as: ReviewStored.self)
                 let review = Review(
                     combination: stored.combination, courseId: stored.courseId,
                     order: stored.order, held: Held(stored.material, event.id))
                 set(review, stamp, stored.userId, review: stored.reviewId)
             case ReviewRemoved.type:
-                let removed = try ReviewRemoved(json: json)
+                let removed = try event.payload(as: ReviewRemoved.self)
                 set(nil, stamp, removed.userId, review: removed.reviewId)
             case VocabularyCached.type:
-                let cached = try VocabularyCached(json: json)
+                let cached = try event.payload(as: VocabularyCached.self)
                 let (learn, display) = cached.combination.keys
                 learners[EntityID(cached.userId), default: Learner()].vocabularies[
                     learn, default: [:]][display]
@@ -97,16 +99,6 @@ public struct LearningView: ListableView, FileReferring {
             default: break
             }
         } catch { ignored += 1 }
-    }
-
-    /// Whether the word behind the prefix begins like one of these types: all others end here.
-    static func mayConcern(_ type: String) -> Bool {
-        switch type.utf8.dropFirst(OfflineModel.prefix.utf8.count).first {
-        case UInt8(ascii: "c"), UInt8(ascii: "l"), UInt8(ascii: "r"), UInt8(ascii: "u"),
-            UInt8(ascii: "v"):
-            true
-        default: false
-        }
     }
 
     private mutating func set(

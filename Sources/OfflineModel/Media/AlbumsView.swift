@@ -9,6 +9,10 @@ import HashTreeCollections
 public struct AlbumsView: ListableView {
     public static let name = "albums"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        AlbumStored.type, AlbumRemoved.type, AlbumLinked.type, AlbumUnlinked.type,
+        AssetRemoved.type,
+    ]
 
     typealias Links = TreeDictionary<EntityID, Register<Bool>>
 
@@ -46,18 +50,17 @@ public struct AlbumsView: ListableView {
     // MARK: Folding
 
     public mutating func fold(_ event: Event) {
-        guard event.type.hasPrefix("daybook.a") else { return }
-        let json = event.content.json ?? []
         let stamp = event.stamp
         do {
             switch event.type {
-            case AlbumStored.type: set(try AlbumStored(json: json).album, stamp)
+            case AlbumStored.type: set(try event.payload(as: AlbumStored.self).album, stamp)
             case AlbumRemoved.type:
-                remove(EntityID(try AlbumRemoved(json: json).albumId), stamp)
-            case AlbumLinked.type: set(true, try AlbumLinked(json: json).links, stamp)
-            case AlbumUnlinked.type: set(false, try AlbumUnlinked(json: json).links, stamp)
+                remove(EntityID(try event.payload(as: AlbumRemoved.self).albumId), stamp)
+            case AlbumLinked.type: set(true, try event.payload(as: AlbumLinked.self).links, stamp)
+            case AlbumUnlinked.type:
+                set(false, try event.payload(as: AlbumUnlinked.self).links, stamp)
             case AssetRemoved.type:
-                removeAsset(EntityID(try AssetRemoved(json: json).assetId), stamp)
+                removeAsset(EntityID(try event.payload(as: AssetRemoved.self).assetId), stamp)
             default: break
             }
         } catch { ignored += 1 }
@@ -349,21 +352,20 @@ extension AlbumsView: CompactableView {
     /// An event is needed while it holds a register; the last removal of an album or of an asset is
     /// needed for ever, and supersedes all links that came before.
     public func retention(of event: Event) -> Retention {
-        let json = event.content.json ?? []
         do {
             switch event.type {
             case AlbumStored.type:
-                let id = try AlbumStored(json: json).album.id
+                let id = try event.payload(as: AlbumStored.self).album.id
                 return .of(event, heldBy: [stamp(of: id)])
             case AlbumLinked.type:
-                return retention(of: event, try AlbumLinked(json: json).links)
+                return retention(of: event, try event.payload(as: AlbumLinked.self).links)
             case AlbumUnlinked.type:
-                return retention(of: event, try AlbumUnlinked(json: json).links)
+                return retention(of: event, try event.payload(as: AlbumUnlinked.self).links)
             case AlbumRemoved.type:
-                let id = try AlbumRemoved(json: json).albumId
+                let id = try event.payload(as: AlbumRemoved.self).albumId
                 return Self.retention(of: event, removedBy: entries[EntityID(id)]?.removed)
             case AssetRemoved.type:
-                let id = try AssetRemoved(json: json).assetId
+                let id = try event.payload(as: AssetRemoved.self).assetId
                 return Self.retention(of: event, removedBy: removedAssets[EntityID(id)])
             default: return .unconcerned
             }

@@ -13,6 +13,7 @@ import HashTreeCollections
 public struct AssetsView: ListableView {
     public static let name = "assets"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [AssetStored.type, AssetRemoved.type]
 
     /// The last word on each asset.
     private var entries: TreeSet<AssetReference<ByAssetID>> = []
@@ -30,13 +31,13 @@ public struct AssetsView: ListableView {
     // MARK: Folding
 
     public mutating func fold(_ event: Event) {
-        guard event.type.hasPrefix("daybook.asset.") else { return }
         do {
-            let json = event.content.json ?? []
             switch event.type {
-            case AssetStored.type: set(AssetRecord(try AssetStored(json: json), event))
+            case AssetStored.type: set(AssetRecord(try event.payload(as: AssetStored.self), event))
             case AssetRemoved.type:
-                set(AssetRecord(removed: try AssetRemoved(json: json).assetId, event.stamp))
+                set(
+                    AssetRecord(
+                        removed: try event.payload(as: AssetRemoved.self).assetId, event.stamp))
             default: break
             }
         } catch { ignored += 1 }
@@ -208,11 +209,10 @@ extension AssetsView {
 extension AssetsView: CompactableView {
     /// An event is needed while it holds the register of its asset.
     public func retention(of event: Event) -> Retention {
-        let json = event.content.json ?? []
         let id: String?
         switch event.type {
-        case AssetStored.type: id = (try? AssetStored(json: json))?.asset.id
-        case AssetRemoved.type: id = (try? AssetRemoved(json: json))?.assetId
+        case AssetStored.type: id = (try? event.payload(as: AssetStored.self))?.asset.id
+        case AssetRemoved.type: id = (try? event.payload(as: AssetRemoved.self))?.assetId
         default: return .unconcerned
         }
         guard let id else { return .needed(.notUnderstood) }

@@ -7,6 +7,11 @@ import EventSourcing
 public struct DeviceMediaView: ListableView {
     public static let name = "devicemedia"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        BackupAlbumStored.type, BackupAlbumRemoved.type, DuplicateStored.type,
+        DuplicateRemoved.type, ETagStored.type, ETagRemoved.type, DeviceAssetStored.type,
+        DeviceAssetRemoved.type,
+    ]
 
     /// The device's id of a file that is uploaded already.
     private struct Duplicate: PackedValue {
@@ -29,11 +34,6 @@ public struct DeviceMediaView: ListableView {
     // MARK: Folding
 
     public mutating func fold(_ event: Event) {
-        // Behind the prefix of all types: backupalbum, duplicate, deviceasset, etag.
-        switch event.type.utf8.dropFirst(OfflineModel.prefix.utf8.count).first {
-        case UInt8(ascii: "b"), UInt8(ascii: "d"), UInt8(ascii: "e"): break
-        default: return
-        }
         do {
             guard let key = try Key(event) else { return }
             let stamp = event.stamp
@@ -56,26 +56,25 @@ public struct DeviceMediaView: ListableView {
         case asset(DevicePlatform, String, DeviceAsset?)
 
         init?(_ event: Event) throws {
-            let json = event.content.json ?? []
             switch event.type {
             case BackupAlbumStored.type:
-                let album = try BackupAlbumStored(json: json).album
+                let album = try event.payload(as: BackupAlbumStored.self).album
                 self = .album(album.id, album)
             case BackupAlbumRemoved.type:
-                self = .album(try BackupAlbumRemoved(json: json).albumId, nil)
+                self = .album(try event.payload(as: BackupAlbumRemoved.self).albumId, nil)
             case DuplicateStored.type:
-                self = .duplicate(try DuplicateStored(json: json).deviceAssetId, true)
+                self = .duplicate(try event.payload(as: DuplicateStored.self).deviceAssetId, true)
             case DuplicateRemoved.type:
-                self = .duplicate(try DuplicateRemoved(json: json).deviceAssetId, false)
+                self = .duplicate(try event.payload(as: DuplicateRemoved.self).deviceAssetId, false)
             case ETagStored.type:
-                let etag = try ETagStored(json: json).etag
+                let etag = try event.payload(as: ETagStored.self).etag
                 self = .etag(etag.id, etag)
-            case ETagRemoved.type: self = .etag(try ETagRemoved(json: json).userId, nil)
+            case ETagRemoved.type: self = .etag(try event.payload(as: ETagRemoved.self).userId, nil)
             case DeviceAssetStored.type:
-                let asset = try DeviceAssetStored(json: json).asset
+                let asset = try event.payload(as: DeviceAssetStored.self).asset
                 self = .asset(asset.platform, asset.id, asset)
             case DeviceAssetRemoved.type:
-                let removed = try DeviceAssetRemoved(json: json)
+                let removed = try event.payload(as: DeviceAssetRemoved.self)
                 self = .asset(removed.platform, removed.assetId, nil)
             default: return nil
             }

@@ -25,6 +25,9 @@ public struct Note: Hashable, Sendable, Identifiable {
 public struct NotesView: ListableView {
     public static let name = "notes"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        NoteAdded.type, NoteUpdated.type, NoteDeleted.type,
+    ]
 
     private struct Origin: Hashable, Sendable {
         var cityId: String
@@ -51,17 +54,15 @@ public struct NotesView: ListableView {
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        guard event.type.hasPrefix("daybook.note.") else { return }
-        let json = event.content.json ?? []
         switch event.type {
         case NoteAdded.type:
-            guard let note = try? NoteAdded(json: json) else { return ignored += 1 }
+            guard let note = try? event.payload(as: NoteAdded.self) else { return ignored += 1 }
             update(note.noteId, event, origin: note, content: note.content)
         case NoteUpdated.type:
-            guard let note = try? NoteUpdated(json: json) else { return ignored += 1 }
+            guard let note = try? event.payload(as: NoteUpdated.self) else { return ignored += 1 }
             update(note.noteId, event, origin: nil, content: note.content)
         case NoteDeleted.type:
-            guard let note = try? NoteDeleted(json: json) else { return ignored += 1 }
+            guard let note = try? event.payload(as: NoteDeleted.self) else { return ignored += 1 }
             let id = EntityID(note.noteId)
             var first = event.stamp
             if case .deleted(let stamp) = entries[id] { first = min(first, stamp) }
@@ -218,16 +219,21 @@ extension NotesView: CompactableView {
     /// Deletions are needed for ever, and supersede everything else of their note. Of a note that
     /// lives, the events that hold its origin and its text are needed.
     public func retention(of event: Event) -> Retention {
-        let json = event.content.json ?? []
         switch event.type {
         case NoteAdded.type:
-            guard let note = try? NoteAdded(json: json) else { return .needed(.notUnderstood) }
+            guard let note = try? event.payload(as: NoteAdded.self) else {
+                return .needed(.notUnderstood)
+            }
             return retention(of: event, note.noteId, setsOrigin: true)
         case NoteUpdated.type:
-            guard let note = try? NoteUpdated(json: json) else { return .needed(.notUnderstood) }
+            guard let note = try? event.payload(as: NoteUpdated.self) else {
+                return .needed(.notUnderstood)
+            }
             return retention(of: event, note.noteId, setsOrigin: false)
         case NoteDeleted.type:
-            guard (try? NoteDeleted(json: json)) != nil else { return .needed(.notUnderstood) }
+            guard (try? event.payload(as: NoteDeleted.self)) != nil else {
+                return .needed(.notUnderstood)
+            }
             return .needed(.deletion)
         default: return .unconcerned
         }

@@ -35,6 +35,7 @@ public struct OfflinePreferences: Hashable, Sendable {
 public struct PreferencesView: ListableView {
     public static let name = "preferences"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [PreferencesUpdated.type]
 
     private struct Registers: Sendable {
         var autoDownloadEnabled: Register<Bool>?
@@ -61,7 +62,7 @@ public struct PreferencesView: ListableView {
 
     public mutating func fold(_ event: Event) {
         guard event.type == PreferencesUpdated.type else { return }
-        guard let json = event.content.json, let update = try? PreferencesUpdated(json: json)
+        guard let update = try? event.payload(as: PreferencesUpdated.self)
         else { return ignored += 1 }
         let stamp = event.stamp
         let id = EntityID(update.userId)
@@ -170,7 +171,7 @@ extension PreferencesView: CompactableView {
     /// does.
     public func retention(of event: Event) -> Retention {
         guard event.type == PreferencesUpdated.type else { return .unconcerned }
-        guard let json = event.content.json, let update = try? PreferencesUpdated(json: json)
+        guard let update = try? event.payload(as: PreferencesUpdated.self)
         else { return .needed(.notUnderstood) }
         let user = users[EntityID(update.userId)]
         let changes = update.changes

@@ -39,6 +39,9 @@ public struct LessonCompletion: Hashable, Sendable {
 public struct ProgressView: ListableView {
     public static let name = "progress"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [
+        CourseActivated.type, LessonCompleted.type, ReviewCompleted.type,
+    ]
 
     fileprivate struct Review: Hashable, Sendable {
         var courseId: String
@@ -59,14 +62,17 @@ public struct ProgressView: ListableView {
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        let json = event.content.json ?? []
         switch event.type {
         case CourseActivated.type:
-            guard let course = try? CourseActivated(json: json) else { return ignored += 1 }
+            guard let course = try? event.payload(as: CourseActivated.self) else {
+                return ignored += 1
+            }
             learners[EntityID(course.userId), default: Learner()].active
                 .set(course.courseId, event.stamp)
         case LessonCompleted.type:
-            guard let lesson = try? LessonCompleted(json: json) else { return ignored += 1 }
+            guard let lesson = try? event.payload(as: LessonCompleted.self) else {
+                return ignored += 1
+            }
             let stamp = event.stamp
             learners[EntityID(lesson.userId), default: Learner()]
                 .lessons[EntityID(lesson.courseId), default: [:]][
@@ -74,7 +80,9 @@ public struct ProgressView: ListableView {
                     default: LessonCompletion(first: stamp)
                 ].add(lesson.score, stamp)
         case ReviewCompleted.type:
-            guard let review = try? ReviewCompleted(json: json) else { return ignored += 1 }
+            guard let review = try? event.payload(as: ReviewCompleted.self) else {
+                return ignored += 1
+            }
             learners[EntityID(review.userId), default: Learner()]
                 .reviews[EntityID(review.reviewId)].set(
                     Review(
@@ -196,15 +204,14 @@ extension ProgressView: CompactableView {
     /// Needed are the active course, a lesson's first and best completion, and the event that holds
     /// a review.
     public func retention(of event: Event) -> Retention {
-        let json = event.content.json ?? []
         switch event.type {
         case CourseActivated.type:
-            guard let course = try? CourseActivated(json: json) else {
+            guard let course = try? event.payload(as: CourseActivated.self) else {
                 return .needed(.notUnderstood)
             }
             return .of(event, heldBy: [learners[EntityID(course.userId)]?.active?.stamp])
         case LessonCompleted.type:
-            guard let lesson = try? LessonCompleted(json: json) else {
+            guard let lesson = try? event.payload(as: LessonCompleted.self) else {
                 return .needed(.notUnderstood)
             }
             let completion = self.lesson(
@@ -213,7 +220,7 @@ extension ProgressView: CompactableView {
             let best = lesson.score == nil ? [] : [completion?.best?.stamp]
             return .of(event, heldBy: [completion?.first] + best)
         case ReviewCompleted.type:
-            guard let review = try? ReviewCompleted(json: json) else {
+            guard let review = try? event.payload(as: ReviewCompleted.self) else {
                 return .needed(.notUnderstood)
             }
             let reviews = learners[EntityID(review.userId)]?.reviews

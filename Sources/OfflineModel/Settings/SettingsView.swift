@@ -7,6 +7,7 @@ import HashTreeCollections
 public struct SettingsView: ListableView {
     public static let name = "settings"
     public static let version = 1
+    public static let eventTypes: Set<String>? = [SettingPut.type, SettingDeleted.type]
 
     /// The JSON text of each value; nil once it was deleted.
     private var settings: TreeDictionary<EntityID, Register<[UInt8]?>> = [:]
@@ -25,12 +26,11 @@ public struct SettingsView: ListableView {
     /// What an event does to a setting; nil if it is about something else.
     private static func change(_ event: Event) throws -> (key: String, value: [UInt8]?)? {
         guard event.type.hasPrefix("daybook.setting.") else { return nil }
-        let json = event.content.json ?? []
         switch event.type {
         case SettingPut.type:
-            let put = try SettingPut(json: json)
+            let put = try event.payload(as: SettingPut.self)
             return (put.key, put.value)
-        case SettingDeleted.type: return (try SettingDeleted(json: json).key, nil)
+        case SettingDeleted.type: return (try event.payload(as: SettingDeleted.self).key, nil)
         default: return nil
         }
     }

@@ -95,8 +95,7 @@ import Testing
         type: String, data: String
     ) throws {
         var draft = EventDraft(type: type, data: .json(Array(data.utf8)))
-        let rule = try #require(OfflineModel.catalogue[type])
-        #expect(throws: EventError.self) { try rule.normalise(&draft) }
+        #expect(throws: EventError.self) { try OfflineModel.catalogue.normalise(&draft) }
         var history = EventHistory()
         let event = history.addOwn(EventDraft(type: type, data: .json(Array(data.utf8))))
         var view = LearningView()

@@ -1,0 +1,145 @@
+// Reads events ahead of whoever takes them in: a thread of its own reads, checks and decodes, while
+// the caller folds what came before, in order. Comes after the log's lines, before the views.
+// Spec/views.md.
+
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+
+/// Events in order, some at a time.
+struct EventRuns: Sendable {
+    /// Calls its argument with every event, in order; false stops. Gives back the last position that
+    /// it has come to.
+    let source: @Sendable (_ body: (Event) throws -> Bool) throws -> Position
+    let catalogue: EventCatalogue
+    /// Whether there are so few that reading ahead costs more than it saves.
+    var isShort = false
+
+    /// Events of a run at most, and bytes of their lines after which it ends.
+    private static let eventsMax = 512
+    private static let bytesMax = 256 * 1024
+
+    /// Calls `body` with every run, in order, on the calling thread. What was read by then is handed
+    /// on before an error of the source is thrown.
+    ///
+    /// - Returns: the last position of the source.
+    /// - Throws: what the source throws, and what `body` throws.
+    @discardableResult
+    func forEach(_ body: ([Event]) throws -> Void) throws -> Position {
+        if isShort {
+            return try gather { run in
+                try body(run)
+                return true
+            }
+        }
+        let handover = Handover()
+        let reader = Thread { [self] in
+            handover.end(Result { try gather(handover.put) })
+        }
+        reader.qualityOfService = .userInitiated
+        reader.start()
+        defer { handover.cancel() }
+        while let run = handover.take() { try body(run) }
+        return try handover.result()
+    }
+
+    /// - Parameter put: takes a run; false stops.
+    private func gather(_ put: ([Event]) throws -> Bool) throws -> Position {
+        var (run, bytes, goesOn): ([Event], Int, Bool) = ([], 0, true)
+        func handOn() throws {
+            guard goesOn, !run.isEmpty else { return }
+            // Who throws wants no more either.
+            goesOn = false
+            goesOn = try put(run)
+            (run, bytes) = ([], 0)
+        }
+        let read = Result {
+            try source { event in
+                run.append(event.decoded(by: catalogue))
+                bytes += event.lineBytes
+                if run.count >= Self.eventsMax || bytes >= Self.bytesMax { try handOn() }
+                return goesOn
+            }
+        }
+        try handOn()
+        return try read.get()
+    }
+}
+
+extension Log {
+    /// The committed events from a position on, up to another.
+    func runs(
+        from first: Position, through last: Position = Position(.max), catalogue: EventCatalogue
+    ) -> EventRuns {
+        let count = Int(clamping: next.rawValue) - Int(clamping: first.rawValue)
+        return EventRuns(
+            source: { body in
+                try self.forEachEvent(from: first, catalogue: catalogue) { event in
+                    try event.position <= last && body(event)
+                }
+                return Position(self.next.rawValue - 1)
+            }, catalogue: catalogue, isShort: count < 2_000)
+    }
+}
+
+extension LogReader {
+    /// The events from a position on.
+    func runs(from first: Position = Position(1), catalogue: EventCatalogue) -> EventRuns {
+        EventRuns(
+            source: { try self.forEachEvent(from: first, catalogue: catalogue, $0).last },
+            catalogue: catalogue)
+    }
+}
+
+/// Where one thread leaves runs for another: few at a time, so that memory does not grow.
+private final class Handover: Sendable {
+    private struct State {
+        var runs: [[Event]] = []
+        var end: Result<Position, any Error>?
+        var isCancelled = false
+    }
+
+    private let state = Mutex(State())
+    private let filled = DispatchSemaphore(value: 0)
+    private let room = DispatchSemaphore(value: 0)
+    private static let runsMax = 4
+
+    init() { for _ in 0..<Self.runsMax { room.signal() } }
+
+    /// Waits until there is room, and leaves a run.
+    ///
+    /// - Returns: false if nobody wants more.
+    func put(_ run: [Event]) -> Bool {
+        room.wait()
+        let isCancelled = state.withLock { state in
+            state.runs.append(run)
+            return state.isCancelled
+        }
+        filled.signal()
+        return !isCancelled
+    }
+
+    /// Nothing more will come.
+    func end(_ result: Result<Position, any Error>) {
+        state.withLock { $0.end = result }
+        filled.signal()
+    }
+
+    /// Nothing more is wanted.
+    func cancel() {
+        state.withLock { $0.isCancelled = true }
+        room.signal()
+    }
+
+    /// Waits for the next run; nil at the end.
+    func take() -> [Event]? {
+        filled.wait()
+        let run = state.withLock { $0.runs.isEmpty ? nil : $0.runs.removeFirst() }
+        if run != nil { room.signal() }
+        return run
+    }
+
+    /// What the end came to, once there are no more runs.
+    func result() throws -> Position { try state.withLock { $0.end }?.get() ?? .zero }
+}

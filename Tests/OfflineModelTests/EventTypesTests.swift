@@ -1,0 +1,47 @@
+// A view gets the events of the types that it names, and no others: it must name all that it takes
+// in. Held against every event of the corpus, and random ones.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct EventTypesTests {
+    private static func corpus() throws -> [EventDraft] {
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "Corpus/released-events.ndjson")
+        return try Data(contentsOf: file).split(separator: UInt8(ascii: "\n")).map {
+            try LineDecoder.decode(Array($0).span.bytes).draft
+        }
+    }
+
+    private static func state(_ view: some Projection) throws -> [UInt8]? {
+        try view.encodedState()
+    }
+
+    private func check<View: Projection>(_ type: View.Type, _ drafts: [EventDraft]) throws {
+        let types = try #require(View.eventTypes)
+        #expect(types.isSubset(of: OfflineModel.catalogue.types))
+        var history = EventHistory()
+        var view = View()
+        var folded: Set<String> = []
+        for draft in drafts {
+            let before = try Self.state(view)
+            let event = history.addOwn(draft)
+            view.fold(event)
+            let hasChanged = try Self.state(view) != before
+            if hasChanged { folded.insert(event.type) }
+            #expect(
+                !hasChanged || types.contains(event.type),
+                "\(View.name) takes in \(event.type) and does not name it")
+        }
+        #expect(!folded.isEmpty)
+    }
+
+    @Test(.verifies("VIEW-26"), arguments: OfflineModel.views.map { $0.name })
+    func `a view names the types that it takes in`(name: String) throws {
+        let view = try #require(OfflineModel.views.first { $0.name == name })
+        try check(view, Self.corpus())
+    }
+}
