@@ -102,7 +102,11 @@ package struct CheckpointSlots: Sendable {
     /// The slot that is empty, bad or older, and what the other one holds.
     private func slotToReplace() -> (slot: String, kept: Checkpoint?) {
         let slots = LogDirectory.checkpointSlots.map { slot -> (slot: String, held: Checkpoint?) in
-            if case .checkpoint(let found)? = content(of: slot) { (slot, found) } else { (slot, nil) }
+            if case .checkpoint(let found)? = content(of: slot) {
+                (slot, found)
+            } else {
+                (slot, nil)
+            }
         }
         func age(_ held: Checkpoint?) -> (Position, Int64) {
             held.map { ($0.position, $0.createdAt) } ?? (.zero, .min)

@@ -12,7 +12,8 @@ import Testing
     private struct Stop: Error {}
 
     /// A source of so many events that ends with an error, if it is told to.
-    private static func runs(_ count: Int, fails: Bool = false, isShort: Bool = false) -> EventRuns {
+    private static func runs(_ count: Int, fails: Bool = false, isShort: Bool = false) -> EventRuns
+    {
         var history = EventHistory()
         let events = (0..<count).map { number in
             history.addOwn(EventDraft(type: "t", subject: "s\(number)"))

@@ -36,7 +36,8 @@ import Testing
             draft.extensions = [.init(name: word(&choices), string: word(&choices))]
         }
         let data = [
-            "{}", #"{"a":[1,2.50,null,"x"]}"#, "7", " 7", "{", "[1,]", "\"\\u00e4\"", "\"\u{1}\"", "",
+            "{}", #"{"a":[1,2.50,null,"x"]}"#, "7", " 7", "{", "[1,]", "\"\\u00e4\"", "\"\u{1}\"",
+            "",
             "{\"a\":\n1}",
         ]
         if choices.bool(oneIn: 4) == false {
@@ -100,7 +101,8 @@ import Testing
     @Test func `a string ends where its quotation mark stands`() {
         for count in 0..<20 {
             for place in 0...count {
-                for byte in [0x00, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F] as [UInt8] {
+                for byte in [0x00, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F] as [UInt8]
+                {
                     var text = [UInt8](repeating: UInt8(ascii: "x"), count: count)
                     text.insert(byte, at: place)
                     let json = [UInt8(ascii: "\"")] + text + Array("\",1".utf8)
@@ -124,7 +126,8 @@ import Testing
 
     // MARK: Data that were read already
 
-    @Test func `data that were read are handed out, others are read as the type asked for`() throws {
+    @Test func `data that were read are handed out, others are read as the type asked for`() throws
+    {
         let draft = try EventDraft(CitySaved(userId: "ana", cityId: "lisbon"))
         var history = EventHistory()
         let event = history.addOwn(draft)

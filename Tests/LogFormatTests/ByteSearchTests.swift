@@ -9,7 +9,8 @@ import Testing
     /// Bytes of which many are near the one that is looked for.
     private static func bytes(_ choices: inout Choices, near byte: UInt8) -> [UInt8] {
         choices.array(0...40) { choices in
-            choices.bool() ? byte &+ UInt8(choices.int(in: 0...2)) &- 1 : UInt8(choices.int(in: 0...255))
+            choices.bool()
+                ? byte &+ UInt8(choices.int(in: 0...2)) &- 1 : UInt8(choices.int(in: 0...255))
         }
     }
 
