@@ -55,6 +55,7 @@ public actor EventStore {
     nonisolated let views: ViewSet
     package nonisolated let environment: LogEnvironment
     private var floor: TimeFloor
+    private nonisolated let inbox = AppendInbox()
     private var pending = PendingAppends()
     private var flushIsScheduled = false
     private var isShipping = false
@@ -71,6 +72,8 @@ public actor EventStore {
 
     /// Bytes of relaxed events that wait at most.
     private static let relaxedBytesMax = 64 * 1024
+    /// Appends after which a commit is written although more are handed in.
+    private static let requestsMax = 1_024
     /// How long a relaxed event waits at most.
     private static let relaxedDelay = Duration.seconds(1)
 
@@ -250,7 +253,7 @@ public actor EventStore {
     ///
     /// - Throws: as `append(_:durability:)`.
     @discardableResult
-    public func append(
+    public nonisolated(nonsending) func append(
         _ payload: some EventPayload, durability: Durability = .durable
     ) async throws -> Appended {
         try await append([EventDraft(payload)], durability: durability)[0]
@@ -267,10 +270,40 @@ public actor EventStore {
     ///   `diskFull` with nothing recorded, `indeterminate`, `closed`, `corrupt`.
     /// - Complexity: O(bytes), and an index lookup for each event.
     @discardableResult
-    public func append(
+    public nonisolated(nonsending) func append(
         _ drafts: [EventDraft], durability: Durability = .durable
     ) async throws -> [Appended] {
-        try await commit(try prepare(drafts), durability)
+        try await withCheckedThrowingContinuation { caller in
+            let isFirst = inbox.put(
+                AppendInbox.Request(drafts: drafts, durability: durability, caller: caller))
+            if isFirst { executor.schedule { self.assumeIsolated { $0.takeInbox() } } }
+        }
+    }
+
+    /// Takes all appends that were handed in, and those that come meanwhile, and commits them.
+    private func takeInbox() {
+        var count = 0
+        while count < Self.requestsMax {
+            let requests = inbox.take()
+            guard !requests.isEmpty else { break }
+            count += requests.count
+            for request in requests { take(request) }
+        }
+        if !pending.waiters.isEmpty { try? flush() }
+    }
+
+    private func take(_ request: AppendInbox.Request) {
+        do {
+            let (results, waits) = try admit(try prepare(request.drafts), request.durability)
+            guard waits else { return request.caller.resume(returning: results) }
+            pending.waiters.append { error in
+                if let error {
+                    request.caller.resume(throwing: error)
+                } else {
+                    request.caller.resume(returning: results)
+                }
+            }
+        } catch { request.caller.resume(throwing: error) }
     }
 
     /// Records what the server has said, relaxed: on a full disk it takes the room that the log
@@ -366,13 +399,13 @@ public actor EventStore {
         } catch {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
             if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
-            for waiter in batch.waiters { waiter.resume(throwing: error) }
+            for waiter in batch.waiters { waiter(error) }
             throw error
         }
         views.fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.add(event) }
         foldAnewIfStale()
-        for waiter in batch.waiters { waiter.resume() }
+        for waiter in batch.waiters { waiter(nil) }
         signalChange()
         checkpointIfDue()
         lookForGarbageIfSealed()
@@ -687,6 +720,28 @@ public actor EventStore {
     func commit(
         _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
     ) async throws -> [Appended] {
+        let (results, waits) = try admit(
+            prepared, durability, drawingOnReserve: drawingOnReserve)
+        guard waits else { return results }
+        if !flushIsScheduled {
+            flushIsScheduled = true
+            // Runs after the jobs that are queued by now, so their events join this commit.
+            executor.schedule { self.assumeIsolated { try? $0.flush() } }
+        }
+        try await withCheckedThrowingContinuation { (caller: CheckedContinuation<Void, any Error>) in
+            pending.waiters.append { error in
+                if let error { caller.resume(throwing: error) } else { caller.resume() }
+            }
+        }
+        return results
+    }
+
+    /// Gives the events their places in the next commit. Relaxed ones are in the views on return.
+    ///
+    /// - Returns: what became of them, and whether the caller has to wait for that commit.
+    private func admit(
+        _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
+    ) throws -> (results: [Appended], waits: Bool) {
         var batch = try encode(prepared)
         if pending.lines.count + batch.lines.count > FormatLimit.commitPlaintextBytesMax {
             try flush()
@@ -707,18 +762,12 @@ public actor EventStore {
             } else if !isNothing {
                 scheduleFlush(after: Self.relaxedDelay)
             }
-            return batch.results
+            return (batch.results, false)
         }
-        guard !isNothing || joins else { return batch.results }
+        guard !isNothing || joins else { return (batch.results, false) }
         for event in batch.events { floor.add(event.time) }
         pending.add(batch, relaxed: false)
-        if !flushIsScheduled {
-            flushIsScheduled = true
-            // Runs after the jobs that are queued by now, so their events join this commit.
-            Task { try? self.flush() }
-        }
-        try await withCheckedThrowingContinuation { pending.waiters.append($0) }
-        return batch.results
+        return (batch.results, true)
     }
 
     private func scheduleFlush(after delay: Duration) {

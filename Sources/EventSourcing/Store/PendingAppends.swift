@@ -2,6 +2,7 @@
 
 import Foundation
 import LogFormat
+import Synchronization
 
 /// Events that are about to be appended together.
 struct Batch {
@@ -19,7 +20,8 @@ struct PendingAppends {
     private var indexes: [UUID: Int] = [:]
     private(set) var relaxedCount = 0
     private var relaxedBytes = 0
-    var waiters: [CheckedContinuation<Void, any Error>] = []
+    /// Are told when everything is on the disk, or why it is not.
+    var waiters: [@Sendable ((any Error)?) -> Void] = []
     var hasTimer = false
     /// Whether something waits that must be recorded although the disk is full.
     var drawsOnReserve = false
@@ -53,5 +55,33 @@ struct PendingAppends {
         rest.drawsOnReserve = drawsOnReserve
         rest.relaxedBytes = relaxedBytes
         return rest
+    }
+}
+
+/// Appends that callers have handed in, until the store takes all of them at once. Nobody waits here
+/// for the store's queue: whoever comes while it writes or syncs shares the next commit.
+final class AppendInbox: Sendable {
+    struct Request: Sendable {
+        let drafts: [EventDraft]
+        let durability: Durability
+        let caller: CheckedContinuation<[Appended], any Error>
+    }
+
+    private let requests = Mutex<[Request]>([])
+
+    /// - Returns: whether it is the first, so that somebody has to be told.
+    func put(_ request: Request) -> Bool {
+        requests.withLock { requests in
+            requests.append(request)
+            return requests.count == 1
+        }
+    }
+
+    /// All that is there.
+    func take() -> [Request] {
+        requests.withLock { requests in
+            defer { requests = [] }
+            return requests
+        }
     }
 }

@@ -13,4 +13,9 @@ package final class StoreExecutor: SerialExecutor {
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
+
+    package func checkIsolated() { dispatchPrecondition(condition: .onQueue(queue)) }
+
+    /// Runs something as the actor's jobs are run, without a task of its own.
+    func schedule(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }
