@@ -11,6 +11,8 @@ struct Reading {
     let folder: URL
     /// Events of the logs.
     let events: Int
+    /// Events of the log that is rebuilt; the peer takes its time.
+    let rebuilt: Int
 
     /// A log of so many events, in batches, closed in order.
     func log(
@@ -45,7 +47,7 @@ struct Reading {
             name: "raw scan", unit: "ns an event", scale: 1e9 / Double(events),
             budgets: [.atMost(1 / 0.6, of: "lz4 -dc")],
             contenders: [
-                Contender(name: "Daybook") {
+                Contender(name: RaceResult.ours) {
                     var count = 0
                     let cost = try await seconds {
                         try LogReader(log.path).forEachLine { _, _ in
@@ -57,9 +59,25 @@ struct Reading {
                     return cost
                 },
                 Contender(name: "lz4 -dc") {
-                    try await seconds { try run("sh", "-c", "cat \(files) | lz4 -dc > /dev/null") }
+                    try await seconds {
+                        try output(of: ["sh", "-c", "cat \(files) | lz4 -dc > /dev/null"])
+                    }
                 },
-            ])
+            ] + (try outsideScan()))
+    }
+
+    /// RocksDB and LMDB, filled beforehand and put in order.
+    private func outsideScan() throws -> [Contender] {
+        guard !OutsidePeer.all.isEmpty else { return [] }
+        let file = folder.appending(path: "scan.ndjson")
+        try Input.write(input.drafts(0..<events), to: file)
+        return try OutsidePeer.all.map { peer in
+            let database = try Folder(in: folder).url
+            _ = try peer.perform("load", file, events: events, in: database)
+            return Contender(name: peer.name) {
+                try peer.perform("scan", file, events: events, in: database)
+            }
+        }
     }
 
     // MARK: Rebuild
@@ -108,30 +126,30 @@ struct Reading {
 
     /// All views from all events, without a checkpoint.
     func rebuild() async throws -> Race {
-        let log = try await log("rebuild", events, checkpoint: false)
+        let log = try await log("rebuild", rebuilt, checkpoint: false)
         let peer = try SQLitePeer(in: folder)
-        for start in stride(from: 0, to: events, by: 10_000) {
+        for start in stride(from: 0, to: rebuilt, by: 10_000) {
             try peer.append(
-                SQLitePeer.rows(input.drafts(start..<min(start + 10_000, events))))
+                SQLitePeer.rows(input.drafts(start..<min(start + 10_000, rebuilt))))
         }
         return Race(
-            name: "typed rebuild of all views", unit: "µs an event", scale: 1e6 / Double(events),
+            name: "typed rebuild of all views", unit: "µs an event", scale: 1e6 / Double(rebuilt),
             budgets: [.atLeast(6, timesFasterThan: "SQLite + JSONDecoder")],
             contenders: [
-                Contender(name: "Daybook") {
+                Contender(name: RaceResult.ours) {
                     try? FileManager.default.removeItem(at: log.appending(path: "checkpoints"))
                     var store: OfflineStore?
                     let cost = try await seconds {
                         store = try await OfflineStore.open(at: log, compaction: nil)
                     }
-                    guard let store, await store.events.lastDurable.rawValue == UInt64(events)
+                    guard let store, await store.events.lastDurable.rawValue == UInt64(rebuilt)
                     else { throw RaceFailure("events are missing") }
                     try await store.close()
                     return cost
                 },
                 Contender(name: "SQLite + JSONDecoder") {
                     try await seconds {
-                        guard try Self.decodeAll(peer) == events else {
+                        guard try Self.decodeAll(peer) == rebuilt else {
                             throw RaceFailure("rows are missing")
                         }
                     }
@@ -199,7 +217,8 @@ struct Reading {
         // The lines as they are in the log, in one piece.
         let plain = folder.appending(path: "size-\(batch).ndjson").path
         let files = try Self.segments(log).map { "'\($0)'" }.joined(separator: " ")
-        try run("sh", "-c", "cat \(files) | lz4 -dc | lz4 -1 -c > '\(plain).lz4'")
+        try output(
+            of: ["sh", "-c", "cat \(files) | lz4 -dc | lz4 -1 -c > '\(plain).lz4'"])
         let sizes = [
             try Folder.bytes(log, ending: ".lz4"), try Folder.bytes(database, ending: ".sqlite"),
             try Folder.bytes(folder, ending: "size-\(batch).ndjson.lz4"),
@@ -210,7 +229,7 @@ struct Reading {
             budgets: [
                 .atMost(0.3, of: "SQLite"), .atMost(batch == 1 ? 1.25 : 1.12, of: "lz4 -1"),
             ],
-            contenders: zip(["Daybook", "SQLite", "lz4 -1"], sizes).map { name, size in
+            contenders: zip([RaceResult.ours, "SQLite", "lz4 -1"], sizes).map { name, size in
                 Contender(name: name) { size }
             })
     }
