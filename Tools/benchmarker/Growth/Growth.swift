@@ -23,15 +23,23 @@ struct Growth {
         var points: [Point]
 
         /// The cost at the last size by that at the first.
-        var growth: Double { ratio(\.microseconds) }
-        /// The same of the memory.
-        var memoryGrowth: Double { ratio(\.peakMiB) }
-        /// Whether the cost stays the same, as far as a noisy machine can tell; less is as good.
-        var isFlat: Bool { growth <= 1.5 }
+        var growth: Double { ratio(of: points.last, to: points.first, \.microseconds) }
+        /// The cost at the last size by that at the one before.
+        var lastStep: Double { ratio(of: points.last, to: points.dropLast().last, \.microseconds) }
+        /// As `growth`, of the memory.
+        var memoryGrowth: Double { ratio(of: points.last, to: points.first, \.peakMiB) }
 
-        private func ratio(_ value: KeyPath<Point, Double>) -> Double {
-            guard let first = points.first, let last = points.last else { return .nan }
-            return last[keyPath: value] / first[keyPath: value]
+        /// Whether the cost stays the same, as far as a noisy machine can tell. It levels off where
+        /// small logs are spared something: they have no sealed segment, they fit into a cache.
+        var verdict: String {
+            growth <= 1.5 ? "flat" : lastStep <= 1.25 ? "levels off" : "grows"
+        }
+
+        private func ratio(
+            of point: Point?, to other: Point?, _ value: KeyPath<Point, Double>
+        ) -> Double {
+            guard let point, let other else { return .nan }
+            return point[keyPath: value] / other[keyPath: value]
         }
     }
 

@@ -15,16 +15,18 @@ enum SystemCounters {
     /// Bytes of the pages that the system had to write to a device for this process so far.
     static func bytesToDevice() throws -> Double { try member("write_bytes", of: "/proc/self/io") }
 
-    /// How often a thread of this process, other than the one that asks, has slept so far: each time
-    /// it was woken.
-    static func wakeUps() throws -> Int {
+    /// How often each thread of this process, other than the one that asks, has slept so far: each
+    /// time something woke it.
+    static func sleeps() throws -> [String: Int] {
         let asking = URL(filePath: "/proc/thread-self").resolvingSymlinksInPath().lastPathComponent
-        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
-        return threads.filter { $0 != asking }.reduce(0) { sum, thread in
+        var sleeps: [String: Int] = [:]
+        for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+        where thread != asking {
             // A thread may have ended since.
             let path = "/proc/self/task/\(thread)/status"
-            return sum + Int((try? member("voluntary_ctxt_switches", of: path)) ?? 0)
+            sleeps[thread] = (try? member("voluntary_ctxt_switches", of: path)).map { Int($0) }
         }
+        return sleeps
     }
 
     /// Seconds of the processor that this process has taken so far.

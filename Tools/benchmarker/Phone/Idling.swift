@@ -15,20 +15,31 @@ struct Idling: Errand {
         var residentMiBAfter = 0.0
     }
 
+    /// What is open meanwhile.
+    enum Subject: String, Codable, CaseIterable {
+        /// Nothing, by a process that has only used a queue of the system.
+        case nothing = "no store"
+        case store = "a store"
+        /// With a server that has nothing new.
+        case synced = "a store and its SyncService"
+    }
+
+    var subject: Subject
     var log: String
-    /// Whether the store is kept in step with a server that has nothing new.
-    var syncs: Bool
     /// How long it is watched.
     var seconds: UInt32
 
     func perform() async throws -> Figures {
-        let store = try await OfflineStore.open(at: URL(filePath: log), account: "local")
         var figures = Figures()
-        figures.residentMiBAtOpen = try SystemCounters.residentMiB()
+        guard subject != .nothing else {
+            await withCheckedContinuation { done in DispatchQueue.global().async { done.resume() } }
+            try watch(&figures)
+            return figures
+        }
+        let store = try await OfflineStore.open(at: URL(filePath: log), account: "local")
         let service = SyncService(store, transport: NothingNew())
-        let syncing = syncs ? Task { try await service.run() } : nil
+        let syncing = subject == .synced ? Task { try await service.run() } : nil
         try watch(&figures)
-        figures.residentMiBAfter = try SystemCounters.residentMiB()
         syncing?.cancel()
         try await syncing?.value
         try await store.close()
@@ -37,14 +48,18 @@ struct Idling: Errand {
 
     /// Blocks the thread that asks, so that waiting itself wakes no other.
     private func watch(_ figures: inout Figures) throws {
+        figures.residentMiBAtOpen = try SystemCounters.residentMiB()
         // Threads that have just had work wait a while before they end.
         sleep(7)
-        let (wakeUps, processor) = (
-            try SystemCounters.wakeUps(), SystemCounters.processorSeconds()
-        )
+        let before = try SystemCounters.sleeps()
+        let processor = SystemCounters.processorSeconds()
         sleep(seconds)
-        figures.wakeUps = try SystemCounters.wakeUps() - wakeUps
         figures.processorMilliseconds = (SystemCounters.processorSeconds() - processor) * 1e3
+        let after = try SystemCounters.sleeps()
+        // A thread that has ended was woken to do so.
+        let ended = before.keys.count { after[$0] == nil }
+        figures.wakeUps = after.reduce(ended) { $0 + $1.value - (before[$1.key] ?? 0) }
+        figures.residentMiBAfter = try SystemCounters.residentMiB()
     }
 }
 

@@ -24,9 +24,10 @@ struct Phone {
         var deviceAmplification: Double
     }
 
-    /// A store that nobody uses.
+    /// A process that nobody uses.
     struct Idle: Encodable {
-        var store: String
+        /// What is open.
+        var subject: String
         var seconds: Int
         var wakeUps: Int
         var processorMilliseconds: Double
@@ -48,7 +49,7 @@ struct Phone {
     /// Events of each way to record.
     let events: Int
 
-    private static let idleEvents = 100_000
+    static let idleEvents = 100_000
     private static let idleSeconds: UInt32 = 10
 
     func measure() throws -> Result {
@@ -118,13 +119,13 @@ struct Phone {
         let log = place.url.appending(path: "log").path
         _ = try LogWork(kind: .append, log: log, events: Self.idleEvents, source: source)
             .inOwnProcess()
-        return try [false, true].map { syncs in
-            tell("phone: idle for \(Self.idleSeconds) s")
-            let figures = try Idling(log: log, syncs: syncs, seconds: Self.idleSeconds)
+        return try Idling.Subject.allCases.map { subject in
+            tell("phone: idle for \(Self.idleSeconds) s, \(subject.rawValue)")
+            let figures = try Idling(subject: subject, log: log, seconds: Self.idleSeconds)
                 .inOwnProcess().figures
             return Idle(
-                store: "\(Self.idleEvents) events" + (syncs ? ", kept in step with a server" : ""),
-                seconds: Int(Self.idleSeconds), wakeUps: figures.wakeUps,
+                subject: subject.rawValue, seconds: Int(Self.idleSeconds),
+                wakeUps: figures.wakeUps,
                 processorMilliseconds: figures.processorMilliseconds,
                 residentMiBAtOpen: figures.residentMiBAtOpen,
                 residentMiBAfter: figures.residentMiBAfter)

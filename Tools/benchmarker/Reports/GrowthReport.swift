@@ -13,7 +13,7 @@ struct GrowthReport: Encodable {
 
     /// Costs, and memory, by size.
     var markdown: String {
-        let header = ["work", "one"] + sizes.map { "\($0) events" } + ["last by first"]
+        let events = sizes.map { "\($0) events" }
         func cells(_ curve: Growth.Curve, _ value: (Growth.Point) -> Double) -> [String] {
             sizes.map { size in
                 Markdown.number(curve.points.first { $0.events == size }.map(value))
@@ -21,15 +21,17 @@ struct GrowthReport: Encodable {
         }
         let costs = curves.map { curve in
             [curve.work, curve.unit] + cells(curve, \.microseconds)
-                + ["\(Markdown.number(curve.growth)), \(curve.isFlat ? "flat" : "grows")"]
+                + [Markdown.number(curve.growth), Markdown.number(curve.lastStep), curve.verdict]
         }
         let memory = curves.map { curve in
             [curve.work] + cells(curve, \.peakMiB) + [Markdown.number(curve.memoryGrowth)]
         }
         return Markdown.origin(machine: machine, input: input)
-            + "Cost in µs of one event, opening or lookup:\n\n" + Markdown.table(header, costs)
+            + "Cost in µs of one event, opening or lookup:\n\n"
+            + Markdown.table(
+                ["work", "one"] + events + ["last by first", "last by the one before", ""], costs)
             + "\nPeak memory of the process in MiB:\n\n"
-            + Markdown.table([header[0]] + header[2...], memory)
+            + Markdown.table(["work"] + events + ["last by first"], memory)
     }
 
     // MARK: Plot

@@ -7,7 +7,8 @@ struct PhoneReport {
     var markdown: String {
         Markdown.origin(machine: result.machine, input: result.input)
             + "Wear of the flash, for one event:\n\n" + wear
-            + "\nA store that is open and not used:\n\n" + idle + "\n" + linked
+            + "\nA process that is not used; the store has \(Phone.idleEvents) events:\n\n" + idle
+            + "\n" + linked
     }
 
     private var wear: String {
@@ -30,12 +31,12 @@ struct PhoneReport {
     private var idle: String {
         Markdown.table(
             [
-                "store", "watched", "wake-ups", "processor time", "memory after opening",
+                "open", "watched", "wake-ups", "processor time", "memory after opening",
                 "memory at the end",
             ],
             result.idle.map { row in
                 [
-                    row.store, "\(row.seconds) s", "\(row.wakeUps)",
+                    row.subject, "\(row.seconds) s", "\(row.wakeUps)",
                     "\(Markdown.number(row.processorMilliseconds)) ms",
                     "\(Markdown.number(row.residentMiBAtOpen)) MiB",
                     "\(Markdown.number(row.residentMiBAfter)) MiB",
