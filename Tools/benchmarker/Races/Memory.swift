@@ -35,7 +35,8 @@ struct Memory {
             RaceResult.Entry(name: $0.rawValue, costs: [try measured($0).peakMiB])
         }
         return RaceResult(
-            name: "peak memory, \(events) events, \(lineBytes / 1_000_000) MB of lines",
+            name:
+                "peak memory, \(Markdown.count(events)) events, \(lineBytes / 1_000_000) MB of lines",
             unit: "MiB", entries: entries + [.init(name: Self.views, costs: [max(0, views)])],
             budgets: kinds.map { kind in
                 .within(

@@ -4,6 +4,7 @@
 import Daybook
 import Foundation
 import GRDB
+import LogStorage
 
 /// The races of those who read.
 struct Reading {
@@ -14,20 +15,15 @@ struct Reading {
     /// Events of the log that is rebuilt; the peer takes its time.
     let rebuilt: Int
 
-    /// A log of so many events, in batches, closed in order.
-    func log(
-        _ name: String, _ events: Int, batch: Int = 1_000, checkpoint: Bool
-    ) async throws -> URL {
+    /// A log of so many events, in batches, closed in order, without a checkpoint.
+    private func log(_ name: String, _ events: Int, batch: Int = 1_000) async throws -> URL {
         let url = folder.appending(path: name)
         let store = try await OfflineStore.open(at: url, compaction: nil)
         for start in stride(from: 0, to: events, by: batch) {
             try await store.events.append(input.drafts(start..<min(start + batch, events)))
         }
-        if checkpoint { try await store.events.checkpoint() }
         try await store.close()
-        if !checkpoint {
-            try? FileManager.default.removeItem(at: url.appending(path: "checkpoints"))
-        }
+        try? FileManager.default.removeItem(at: url.appending(path: LogDirectory.checkpoints))
         return url
     }
 
@@ -40,10 +36,10 @@ struct Reading {
 
     /// Every line once, as bytes.
     func scan() async throws -> Race {
-        let log = try await log("scan", events, checkpoint: false)
+        let log = try await log("scan", events)
         let segments = try Self.segments(log)
         let files = segments.map { "'\($0)'" }.joined(separator: " ")
-        return Race(
+        return try Race(
             name: "raw scan", unit: "ns an event", scale: 1e9 / Double(events),
             budgets: [.atMost(1 / 0.6, of: "lz4 -dc")],
             contenders: [
@@ -63,7 +59,7 @@ struct Reading {
                         try output(of: ["sh", "-c", "cat \(files) | lz4 -dc > /dev/null"])
                     }
                 },
-            ] + (try outsideScan()))
+            ] + outsideScan())
     }
 
     /// RocksDB and LMDB, filled beforehand and put in order.
@@ -126,7 +122,7 @@ struct Reading {
 
     /// All views from all events, without a checkpoint.
     func rebuild() async throws -> Race {
-        let log = try await log("rebuild", rebuilt, checkpoint: false)
+        let log = try await log("rebuild", rebuilt)
         let peer = try SQLitePeer(in: folder)
         for start in stride(from: 0, to: rebuilt, by: 10_000) {
             try peer.append(
@@ -137,7 +133,8 @@ struct Reading {
             budgets: [.atLeast(6, timesFasterThan: "SQLite + JSONDecoder")],
             contenders: [
                 Contender(name: RaceResult.ours) {
-                    try? FileManager.default.removeItem(at: log.appending(path: "checkpoints"))
+                    try? FileManager.default.removeItem(
+                        at: log.appending(path: LogDirectory.checkpoints))
                     var store: OfflineStore?
                     let cost = try await seconds {
                         store = try await OfflineStore.open(at: log, compaction: nil)
@@ -198,10 +195,13 @@ struct Reading {
         }
         return Race(
             name: "open with a checkpoint", unit: "ms an opening (median)", scale: 1e3,
-            budgets: [.atMost(1.2, of: "\(small) events")],
+            budgets: [.atMost(1.2, of: "\(Markdown.count(small)) events")],
             contenders: [
-                Contender(name: "\(big) events") { [logs] in try await open(logs[1]) },
-                Contender(name: "\(small) events") { [logs] in try await open(logs[0]) },
+                Contender(name: "\(Markdown.count(big)) events") { [logs] in try await open(logs[1])
+                },
+                Contender(name: "\(Markdown.count(small)) events") { [logs] in
+                    try await open(logs[0])
+                },
             ])
     }
 
@@ -210,7 +210,7 @@ struct Reading {
     /// Bytes on the disk, for commits of so many events.
     func size(batch: Int) async throws -> Race {
         let count = batch == 1 ? min(events, 10_000) : events
-        let log = try await log("size-\(batch)", count, batch: batch, checkpoint: false)
+        let log = try await log("size-\(batch)", count, batch: batch)
         let drafts = input.drafts(0..<count)
         let database = folder.appending(path: "size-\(batch)-sqlite")
         try FileManager.default.createDirectory(at: database, withIntermediateDirectories: true)
@@ -227,7 +227,7 @@ struct Reading {
             try Folder.bytes(folder, ending: "size-\(batch).ndjson.lz4"),
         ].map { Double($0) / Double(count) }
         return Race(
-            name: batch == 1 ? "size, single commits" : "size, batches of \(batch)",
+            name: batch == 1 ? "size, single commits" : "size, batches of \(Markdown.count(batch))",
             unit: "bytes an event",
             budgets: [
                 .atMost(0.3, of: "SQLite"), .atMost(batch == 1 ? 1.25 : 1.12, of: "lz4 -1"),

@@ -13,7 +13,7 @@ struct GrowthReport: Encodable {
 
     /// Costs, and memory, by size.
     var markdown: String {
-        let events = sizes.map { "\($0) events" }
+        let events = sizes.map { "\(Markdown.count($0)) events" }
         func cells(_ curve: Growth.Curve, _ value: (Growth.Point) -> Double) -> [String] {
             sizes.map { size in
                 Markdown.number(curve.points.first { $0.events == size }.map(value))
@@ -76,7 +76,8 @@ struct GrowthReport: Encodable {
         for size in sizes {
             text += """
                 <line x1="\(x(size))" y1="\(plot.top)" x2="\(x(size))" y2="\(bottom)" stroke="#ddd"/>
-                <text x="\(x(size))" y="\(bottom + 18)" text-anchor="middle">\(size)</text>
+                <text x="\(x(size))" y="\(bottom + 18)" text-anchor="middle">\
+                \(Markdown.count(size))</text>
 
                 """
         }

@@ -10,6 +10,11 @@ enum Markdown {
         return String(format: "%.\(min(digits, 4))f", value)
     }
 
+    /// All digits, in threes.
+    static func count(_ value: Int) -> String {
+        value.formatted(.number.locale(Locale(identifier: "en_US")))
+    }
+
     static func percent(_ share: Double) -> String { String(format: "%.0f %%", share * 100) }
 
     static func table(_ header: [String], _ rows: [[String]]) -> String {

@@ -7,7 +7,8 @@ struct PhoneReport {
     var markdown: String {
         Markdown.origin(machine: result.machine, input: result.input)
             + "Wear of the flash, for one event:\n\n" + wear
-            + "\nA process that is not used; the store has \(Phone.idleEvents) events:\n\n" + idle
+            + "\nA process that is not used; the store has \(Markdown.count(Phone.idleEvents)) events:\n\n"
+            + idle
             + "\n" + linked
     }
 
