@@ -28,7 +28,7 @@ struct GrowthCommand: AsyncParsableCommand {
         source.patternsMax = sizes.first
         try await options.inFolder { folder in
             let report = GrowthReport(
-                machine: Machine.description(folder), input: source.name,
+                origin: Origin(options, folder),
                 curves: try Growth(sizes: sizes, source: source, folder: folder).measure())
             print(report.markdown)
             if let reports = try options.reports {

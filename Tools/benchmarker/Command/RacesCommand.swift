@@ -21,14 +21,14 @@ struct RacesCommand: AsyncParsableCommand {
                 results.append(try await row())
             }
             let report = RaceReport(
-                machine: Machine.description(folder), input: options.source.name,
+                origin: Origin(options, folder),
                 results: results)
             print(report.markdown)
             if let reports = try options.reports {
                 try reports.write(report.markdown, "results.md")
                 try reports.write(report.figures, "results.json")
                 try reports.write(report.svg, "results.svg")
-                if only == nil { try reports.refreshReadme(report.summary) }
+                if options.full, only == nil { try reports.refreshReadme(report.summary) }
             }
             guard results.allSatisfy({ $0.verdicts.allSatisfy(\.isMet) }) else {
                 throw ExitCode(1)

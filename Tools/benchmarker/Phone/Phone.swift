@@ -37,20 +37,23 @@ struct Phone {
 
     /// All that was measured.
     struct Result: Encodable {
-        var machine: String
-        var input: String
+        var origin: Origin
         var wear: [Wear]
         var idle: [Idle]
         var linked: LinkedSize?
     }
 
+    let origin: Origin
     let source: Input.Source
     let folder: URL
     /// Events of each way to record.
     let events: Int
+    /// How long a process is watched that is not used.
+    let idleSeconds: UInt32
 
     static let idleEvents = 100_000
-    private static let idleSeconds: UInt32 = 10
+    /// Under strace each call takes its time.
+    private static let tracedMax = 2_000
 
     func measure() throws -> Result {
         var wear: [Wear] = []
@@ -63,8 +66,7 @@ struct Phone {
             }
         }
         return Result(
-            machine: Machine.description(folder), input: source.name, wear: wear,
-            idle: try idle(), linked: try LinkedSize.measure())
+            origin: origin, wear: wear, idle: try idle(), linked: try LinkedSize.measure())
     }
 
     // MARK: Flash
@@ -103,11 +105,14 @@ struct Phone {
                 row("\(way), and a compaction", RaceResult.ours, figures.all),
             ]
         case .sqlite:
-            // Only the whole process can be counted.
-            var all = figures.all
-            let calls = try inFolder { try SystemCalls.of($0) }
-            (all.writes, all.syncs) = (calls?.writes, calls?.syncs)
-            return [row("\(way), and a checkpoint at the end", "SQLite", all)]
+            var row = row("\(way), and a checkpoint at the end", "SQLite", figures.all)
+            let calls = try inFolder { errand in
+                var errand = errand
+                errand.events = min(events, Self.tracedMax)
+                return try SystemCalls.of(errand)?.divided(by: errand.events)
+            }
+            (row.writes, row.syncs) = (calls?.writes, calls?.syncs)
+            return [row]
         }
     }
 
@@ -120,11 +125,11 @@ struct Phone {
         _ = try LogWork(kind: .append, log: log, events: Self.idleEvents, source: source)
             .inOwnProcess()
         return try Idling.Subject.allCases.map { subject in
-            tell("phone: idle for \(Self.idleSeconds) s, \(subject.rawValue)")
-            let figures = try Idling(subject: subject, log: log, seconds: Self.idleSeconds)
+            tell("phone: idle for \(idleSeconds) s, \(subject.rawValue)")
+            let figures = try Idling(subject: subject, log: log, seconds: idleSeconds)
                 .inOwnProcess().figures
             return Idle(
-                subject: subject.rawValue, seconds: Int(Self.idleSeconds),
+                subject: subject.rawValue, seconds: Int(idleSeconds),
                 wakeUps: figures.wakeUps,
                 processorMilliseconds: figures.processorMilliseconds,
                 residentMiBAtOpen: figures.residentMiBAtOpen,

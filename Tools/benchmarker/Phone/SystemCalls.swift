@@ -8,6 +8,10 @@ struct SystemCalls {
     var writes = 0.0
     var syncs = 0.0
 
+    func divided(by events: Int) -> SystemCalls {
+        SystemCalls(writes: writes / Double(events), syncs: syncs / Double(events))
+    }
+
     /// Those of an errand; nil without strace.
     static func of(_ errand: some Errand) throws -> SystemCalls? {
         guard shellText("command -v strace")?.isEmpty == false else { return nil }

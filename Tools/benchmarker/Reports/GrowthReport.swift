@@ -5,8 +5,7 @@ import Foundation
 
 /// All curves of a run.
 struct GrowthReport: Encodable {
-    let machine: String
-    let input: String
+    let origin: Origin
     let curves: [Growth.Curve]
 
     private var sizes: [Int] { Set(curves.flatMap { $0.points.map(\.events) }).sorted() }
@@ -26,7 +25,7 @@ struct GrowthReport: Encodable {
         let memory = curves.map { curve in
             [curve.work] + cells(curve, \.peakMiB) + [Markdown.number(curve.memoryGrowth)]
         }
-        return Markdown.origin(machine: machine, input: input)
+        return origin.markdown
             + "Cost in µs of one event, opening or lookup:\n\n"
             + Markdown.table(
                 ["work", "one"] + events + ["last by first", "last by the one before", ""], costs)

@@ -23,11 +23,6 @@ enum Markdown {
             + rows.map(line).joined()
     }
 
-    /// Where the figures are from: the sentence that every report begins with.
-    static func origin(machine: String, input: String) -> String {
-        "\(machine). Input: \(input).\n\n"
-    }
-
     /// Text in an SVG.
     static func escaped(_ text: String) -> String {
         text.replacingOccurrences(of: "&", with: "&amp;")

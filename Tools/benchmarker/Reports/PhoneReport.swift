@@ -5,7 +5,7 @@ struct PhoneReport {
     let result: Phone.Result
 
     var markdown: String {
-        Markdown.origin(machine: result.machine, input: result.input)
+        result.origin.markdown
             + "Wear of the flash, for one event:\n\n" + wear
             + "\nA process that is not used; the store has \(Markdown.count(Phone.idleEvents)) events:\n\n"
             + idle

@@ -3,8 +3,7 @@
 
 /// All results of a run.
 struct RaceReport {
-    let machine: String
-    let input: String
+    let origin: Origin
     let results: [RaceResult]
 
     private static func words(_ budget: Budget) -> String {
@@ -29,7 +28,7 @@ struct RaceReport {
                 ]
             }
         }
-        return Markdown.origin(machine: machine, input: input) + missing
+        return origin.markdown + missing
             + Markdown.table(
                 ["work", "unit", "who", "median", "× \(RaceResult.ours)", "spread"], rows)
             + "\n" + budgets
@@ -58,7 +57,7 @@ struct RaceReport {
     var summary: String {
         """
 
-        \(Markdown.origin(machine: machine, input: input))\
+        \(origin.markdown)\
         ![part of each budget that was taken](Spec/benchmarks/results.svg)
 
         \(budgets)
@@ -85,15 +84,14 @@ struct RaceReport {
     }
 
     private struct All: Encodable {
-        var machine: String
-        var input: String
+        var origin: Origin
         var rows: [Row]
     }
 
     /// All figures.
     var figures: some Encodable {
         All(
-            machine: machine, input: input,
+            origin: origin,
             rows: results.map { result in
                 Row(
                     work: result.name, unit: result.unit,

@@ -1,13 +1,28 @@
-// On what a run was made: part of every report.
+// Where the figures of a report are from: the sentence that each begins with.
 
 import Foundation
 import GRDB
 
-enum Machine {
-    /// Processor, cores, memory, kernel, file system, and the versions of what takes part.
-    ///
+/// The circumstances of a run.
+struct Origin: Encodable {
+    /// `full` or `quick`.
+    let form: String
+    /// What was recorded.
+    let input: String
+    let machine: String
+
     /// - Parameter folder: where the logs are.
-    static func description(_ folder: URL) -> String {
+    init(_ options: BenchmarkOptions, _ folder: URL) {
+        form = options.full ? "full" : "quick"
+        input = options.source.name
+        machine = Self.machine(folder)
+    }
+
+    /// As a paragraph.
+    var markdown: String { "\(machine). Input: \(input), \(form) form.\n\n" }
+
+    /// Processor, cores, memory, kernel, file system, and the versions of what takes part.
+    private static func machine(_ folder: URL) -> String {
         let info = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)) ?? ""
         let model = info.split(separator: "\n").first { $0.hasPrefix("model name") }?
             .split(separator: ":").last.map { $0.trimmingCharacters(in: .whitespaces) }
