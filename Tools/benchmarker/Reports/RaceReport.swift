@@ -6,13 +6,14 @@ struct RaceReport {
     let origin: Origin
     let results: [RaceResult]
 
-    private static func words(_ budget: Budget) -> String {
+    private static func words(_ budget: Budget, of result: RaceResult) -> String {
         switch budget {
         case .atMost(let most, let peer): "at most \(Markdown.number(most)) × \(peer)"
         case .atLeast(let least, let peer):
             "at least \(Markdown.number(least)) × as fast as \(peer)"
         case .within(let most, let entry, let other):
-            "\(entry): at most \(Markdown.number(most))" + (other.map { " and the \($0)" } ?? "")
+            "\(entry): at most \(Markdown.number(most)) \(result.unit)"
+                + (other.map { " and the \($0)" } ?? "")
         }
     }
 
@@ -46,7 +47,8 @@ struct RaceReport {
             results.flatMap { result in
                 result.verdicts.map {
                     [
-                        result.name, Self.words($0.budget), Markdown.number($0.measured),
+                        result.name, Self.words($0.budget, of: result),
+                        Markdown.number($0.measured),
                         $0.isMet ? "yes" : "no",
                     ]
                 }
@@ -98,7 +100,8 @@ struct RaceReport {
                     costs: result.entries.map { .init(name: $0.name, costs: $0.costs) },
                     ratios: result.verdicts.map {
                         .init(
-                            budget: Self.words($0.budget), measured: $0.measured, isMet: $0.isMet)
+                            budget: Self.words($0.budget, of: result), measured: $0.measured,
+                            isMet: $0.isMet)
                     })
             })
     }
@@ -108,7 +111,7 @@ struct RaceReport {
     /// A bar for each budget: how much of what is allowed was taken. Left of the line is met.
     var svg: String {
         let rows = results.flatMap { result in
-            result.verdicts.map { ("\(result.name): \(Self.words($0.budget))", $0) }
+            result.verdicts.map { ("\(result.name): \(Self.words($0.budget, of: result))", $0) }
         }
         let (left, unit, height) = (560.0, 160.0, 24.0)
         let end = Double(rows.count) * height + 30
@@ -127,7 +130,8 @@ struct RaceReport {
                 \(Markdown.escaped(label))</text>
                 <rect x="\(left)" y="\(y + 3)" width="\(width)" height="16" \
                 fill="\(verdict.isMet ? "#4a90d9" : "#d0654a")"/>
-                <text x="\(left + width + 6)" y="\(y + 15)">\(Markdown.number(verdict.share))</text>
+                <text x="\(left + 3 * unit - 8)" y="\(y + 15)" text-anchor="end">\
+                \(Markdown.number(verdict.share))</text>
 
                 """
         }
