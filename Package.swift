@@ -174,6 +174,10 @@ let package = Package(
             ],
             path: "Tools/benchmarker",
             swiftSettings: strict),
+        // What the benchmark takes the size of.
+        .executableTarget(
+            name: "smallest", dependencies: ["Daybook"], path: "Tools/smallest",
+            swiftSettings: strict),
         .target(
             name: "FuzzTargets", dependencies: ["Daybook", "SyncServerBatch"],
             path: "Tools/fuzz/Targets", swiftSettings: strict),

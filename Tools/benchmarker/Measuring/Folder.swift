@@ -28,24 +28,3 @@ struct Folder {
             }
     }
 }
-
-/// Something went otherwise than a race needs it.
-struct RaceFailure: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-}
-
-/// Runs a program to its end.
-///
-/// - Throws: `RaceFailure` where it says that something is wrong.
-func run(_ program: String, _ arguments: String...) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    process.standardOutput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-        throw RaceFailure("\(program) ended with \(process.terminationStatus)")
-    }
-}

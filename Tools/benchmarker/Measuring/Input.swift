@@ -8,31 +8,39 @@ import WireHistories
 
 /// Events to record.
 struct Input: Sendable {
-    /// Where they come from, in words.
-    let origin: String
+    /// Where events come from: what a process of its own is told.
+    struct Source: Codable, Sendable {
+        /// CloudEvents lines; nil for events of the project's generator.
+        var file: String?
+        /// How many of them are taken before they are repeated; nil for all.
+        var patternsMax: Int?
+
+        /// In words.
+        var name: String {
+            file.map { URL(filePath: $0).lastPathComponent } ?? "generated events"
+        }
+    }
+
     private let patterns: [EventDraft]
 
-    /// - Parameter file: CloudEvents lines; nil for events of the project's generator.
-    init(_ file: URL?) throws {
-        guard let file else {
-            var events = WireEvents(device: 0, seed: 1)
-            var drafts: [EventDraft] = []
-            for number in 0..<20_000 {
-                if case .draft(let draft) = try events.next() {
-                    drafts.append(draft)
-                } else {
-                    drafts.append(
-                        try EventDraft(CitySaved(userId: "ana", cityId: "city-\(number % 500)")))
-                }
-            }
-            (origin, patterns) = ("generated events", drafts)
-            return
-        }
-        let text = try Data(contentsOf: file)
-        patterns = try text.split(separator: UInt8(ascii: "\n")).map {
+    init(_ source: Source) throws {
+        var patterns = try source.file.map(Self.read) ?? Self.generate()
+        if let most = source.patternsMax { patterns = Array(patterns.prefix(most)) }
+        self.patterns = patterns
+    }
+
+    private static func read(_ file: String) throws -> [EventDraft] {
+        try Data(contentsOf: URL(filePath: file)).split(separator: UInt8(ascii: "\n")).map {
             try LineDecoder.decode(Array($0).span.bytes).draft
         }
-        origin = file.lastPathComponent
+    }
+
+    private static func generate() throws -> [EventDraft] {
+        var events = WireEvents(device: 0, seed: 1)
+        return try (0..<20_000).map { number in
+            if case .draft(let draft) = try events.next() { return draft }
+            return try EventDraft(CitySaved(userId: "ana", cityId: "city-\(number % 500)"))
+        }
     }
 
     /// Drafts from a place on; those behind the last begin anew. The same place gives the same
@@ -45,13 +53,18 @@ struct Input: Sendable {
         }
     }
 
-    /// A UUID of version 4 that looks like no other: the counter, mixed.
-    private static func id(_ number: Int) -> UUID {
+    /// The id of the event at a place: a UUID of version 4 that looks like no other.
+    static func id(_ number: Int) -> UUID {
         var random = SeededRandom(seed: UInt64(number))
         let value = UInt128(random.next()) << 64 | UInt128(random.next())
         let version = UInt128(0x4) << 76 | UInt128(0b10) << 62
         let mask = UInt128(0xF) << 76 | UInt128(0b11) << 62
         return UUID(integer: value & ~mask | version)
+    }
+
+    /// Writes the lines of drafts to a file, for who reads them there.
+    static func write(_ drafts: [EventDraft], to file: URL) throws {
+        try Data(lines(drafts).joined()).write(to: file)
     }
 
     /// The lines of drafts as a log would hold them, with newlines.

@@ -1,5 +1,5 @@
 // One row of the table: the same work done by several, in turns, so that what disturbs the machine
-// disturbs all. Races are run by the command; Report prints what comes of them. Spec/benchmarks.
+// disturbs all. Appending and Reading make races; RaceResult says what came of one. Spec/benchmarks.
 
 /// Somebody who does the work.
 struct Contender {
@@ -9,21 +9,6 @@ struct Contender {
     ///
     /// - Returns: what it cost, by the unit of the race; less is better.
     let turn: () async throws -> Double
-}
-
-/// What the project promises of a row.
-enum Budget {
-    /// Our cost is at most so many times the peer's.
-    case atMost(Double, of: String)
-    /// The peer's cost is at least so many times ours.
-    case atLeast(Double, timesFasterThan: String)
-
-    /// The peer that it names.
-    var peer: String {
-        switch self {
-        case .atMost(_, let peer), .atLeast(_, let peer): peer
-        }
-    }
 }
 
 /// Several contenders for one piece of work.
@@ -37,8 +22,6 @@ struct Race {
     let budgets: [Budget]
     /// The first one is ours.
     let contenders: [Contender]
-    /// What else is to be said, once it was run.
-    var note: @Sendable () -> String? = { nil }
 
     /// Lets everybody have as many turns, one after the other.
     ///
@@ -56,49 +39,7 @@ struct Race {
         return RaceResult(
             name: name, unit: unit,
             entries: zip(contenders, costs).map { .init(name: $0.name, costs: $1) },
-            budgets: budgets, note: note())
-    }
-}
-
-/// What came of a race.
-struct RaceResult {
-    /// One contender's costs.
-    struct Entry {
-        let name: String
-        let costs: [Double]
-        var median: Double { costs.median }
-        /// From the least to the greatest cost, as a part of the median.
-        var spread: Double { ((costs.max() ?? 0) - (costs.min() ?? 0)) / median }
-    }
-
-    /// A promise beside what was measured.
-    struct Verdict {
-        let budget: Budget
-        /// Our cost by the peer's, or the peer's by ours, as the budget says it.
-        let ratio: Double
-        let isMet: Bool
-    }
-
-    let name: String
-    let unit: String
-    let entries: [Entry]
-    let budgets: [Budget]
-    let note: String?
-
-    /// The ratios: each the median of the ratios of turns that followed each other.
-    var verdicts: [Verdict] {
-        budgets.compactMap { budget in
-            guard let ours = entries.first,
-                let peer = entries.first(where: { $0.name == budget.peer })
-            else { return nil }
-            let ratio = zip(ours.costs, peer.costs).map { $0 / $1 }.median
-            switch budget {
-            case .atMost(let most, _):
-                return Verdict(budget: budget, ratio: ratio, isMet: ratio <= most)
-            case .atLeast(let least, _):
-                return Verdict(budget: budget, ratio: 1 / ratio, isMet: 1 / ratio >= least)
-            }
-        }
+            budgets: budgets)
     }
 }
 

@@ -37,13 +37,13 @@ struct Appending {
         let drafts = input.drafts(0..<sizes.single)
         let rows = SQLitePeer.rows(drafts)
         let writes = try await recordedWrites(drafts)
-        return Race(
+        return try Race(
             name: "durable append, one writer", unit: "µs an append (median)", scale: 1e6,
             budgets: [
                 .atMost(1.25, of: "pwrite + fdatasync"), .atLeast(1, timesFasterThan: "SQLite"),
             ],
             contenders: [
-                Contender(name: "Daybook") {
+                Contender(name: RaceResult.ours) {
                     try await inFolder { folder in
                         let store = try await store(folder)
                         var costs: [Double] = []
@@ -68,7 +68,18 @@ struct Appending {
                         return costs.median
                     }
                 },
-            ])
+            ] + outside("single", drafts))
+    }
+
+    /// RocksDB and LMDB with the same lines, from a file that is made now.
+    private func outside(
+        _ work: String, _ drafts: [EventDraft], by divisor: Int = 1
+    ) throws -> [Contender] {
+        guard !OutsidePeer.all.isEmpty else { return [] }
+        let file = folder.appending(path: "\(work).ndjson")
+        try Input.write(drafts, to: file)
+        return OutsidePeer.contenders(
+            work, file, events: drafts.count, by: divisor, in: folder)
     }
 
     /// What the log writes for these events, each its own commit.
@@ -109,16 +120,16 @@ struct Appending {
     // MARK: Sixteen writers
 
     /// Sixteen tasks, each waiting for its own commits.
-    func concurrent() -> Race {
+    func concurrent() throws -> Race {
         let share = max(1, sizes.concurrent / Self.writers)
         let all = input.drafts(0..<share * Self.writers)
         let parts = (0..<Self.writers).map { Array(all[$0 * share..<($0 + 1) * share]) }
         let rows = parts.map(SQLitePeer.rows)
-        return Race(
+        return try Race(
             name: "durable appends, 16 writers", unit: "µs an event", scale: 1e6,
             budgets: [.atLeast(6, timesFasterThan: "SQLite")],
             contenders: [
-                Contender(name: "Daybook") {
+                Contender(name: RaceResult.ours) {
                     try await inFolder { folder in
                         let store = try await store(folder)
                         let cost = try await seconds {
@@ -151,21 +162,21 @@ struct Appending {
                         return cost / Double(all.count)
                     }
                 },
-            ])
+            ] + outside("concurrent", all, by: all.count))
     }
 
     // MARK: Batches
 
     /// A thousand typed events a batch.
-    func bulk() -> Race {
+    func bulk() throws -> Race {
         let starts = Array(stride(from: 0, to: sizes.bulk, by: Self.batch))
         let batches = starts.map { input.drafts($0..<$0 + Self.batch) }
         let count = Double(batches.count * Self.batch)
-        return Race(
+        return try Race(
             name: "bulk append, 1,000 typed events a batch", unit: "µs an event", scale: 1e6,
             budgets: [.atLeast(4, timesFasterThan: "SQLite")],
             contenders: [
-                Contender(name: "Daybook") {
+                Contender(name: RaceResult.ours) {
                     try await inFolder { folder in
                         let store = try await store(folder)
                         let cost = try await seconds {
@@ -185,6 +196,6 @@ struct Appending {
                         return cost / count
                     }
                 },
-            ])
+            ] + outside("bulk", Array(batches.joined()), by: batches.count * Self.batch))
     }
 }

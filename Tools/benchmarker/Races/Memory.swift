@@ -1,52 +1,47 @@
-// The most memory that streaming work takes: each in a process of its own, whose peak the system
-// remembers. Row 9 of the table.
+// The most memory that streaming work takes, each in a process of its own, and what an opened store
+// keeps for its views. Row 9 of the table.
 
-import Daybook
 import Foundation
 
-/// Work whose memory must not grow with the log.
-enum StreamingWork: String, CaseIterable {
-    case scan, verify, compact, open
+/// The row of memory.
+struct Memory {
+    let source: Input.Source
+    let folder: URL
+    /// Bytes of the lines in the log, about.
+    let lineBytes: Int
 
-    func perform(on log: URL) async throws {
-        switch self {
-        case .scan: try LogReader(log.path).forEachLine { _, _ in true }
-        case .verify:
-            _ = try LogVerifier(log.path).verify { _, _ in nil }
-        case .compact:
-            let store = try await OfflineStore.open(at: log, compaction: nil)
-            try await store.compact()
-            try await store.close()
-        case .open: try await OfflineStore.open(at: log, compaction: nil).close()
+    private static let limitMiB = 64.0
+    private static let views = "views"
+
+    func measure() throws -> RaceResult {
+        let sample = try Input(source).drafts(0..<10_000)
+        let sampleBytes = Input.lines(sample).reduce(0) { $0 + $1.count }
+        let events = lineBytes / (sampleBytes / sample.count)
+        func measured(
+            _ kind: LogWork.Kind, _ log: String = "memory"
+        ) throws -> Measured<LogWork.Figures> {
+            tell("memory: \(kind.rawValue)")
+            return try LogWork(
+                kind: kind, log: folder.appending(path: log).path, events: events, source: source
+            ).inOwnProcess()
         }
-    }
-
-    /// The most memory that this process has had, in MiB.
-    static func peak() throws -> Double {
-        let status = try String(contentsOf: URL(filePath: "/proc/self/status"), encoding: .utf8)
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        guard let number = line?.split(whereSeparator: \.isWhitespace).dropFirst().first,
-            let kibibytes = Double(number)
-        else { throw RaceFailure("the system does not say how much memory was taken") }
-        return kibibytes / 1_024
-    }
-
-    /// Lets another process of this program do it.
-    ///
-    /// - Returns: its peak in MiB.
-    func measured(on log: URL) throws -> Double {
-        let process = Process()
-        process.executableURL = URL(filePath: CommandLine.arguments[0])
-        process.arguments = ["memory", rawValue, log.path]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0,
-            let peak = Double(text.trimmingCharacters(in: .whitespacesAndNewlines))
-        else { throw RaceFailure("measuring \(rawValue) ended with \(process.terminationStatus)") }
-        return peak
+        _ = try measured(.append)
+        // What an opened store has in memory beside one without events.
+        let views =
+            try measured(.rest).figures.residentMiB
+            - measured(.rest, "memory-empty").figures.residentMiB
+        let kinds: [LogWork.Kind] = [.scan, .verify, .open, .compact]
+        let entries = try kinds.map {
+            RaceResult.Entry(name: $0.rawValue, costs: [try measured($0).peakMiB])
+        }
+        return RaceResult(
+            name:
+                "peak memory, \(Markdown.count(events)) events, \(lineBytes / 1_000_000) MB of lines",
+            unit: "MiB", entries: entries + [.init(name: Self.views, costs: [max(0, views)])],
+            budgets: kinds.map { kind in
+                .within(
+                    Self.limitMiB, entry: kind.rawValue,
+                    and: [.open, .compact].contains(kind) ? Self.views : nil)
+            })
     }
 }

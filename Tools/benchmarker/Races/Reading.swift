@@ -4,6 +4,7 @@
 import Daybook
 import Foundation
 import GRDB
+import LogStorage
 
 /// The races of those who read.
 struct Reading {
@@ -11,21 +12,18 @@ struct Reading {
     let folder: URL
     /// Events of the logs.
     let events: Int
+    /// Events of the log that is rebuilt; the peer takes its time.
+    let rebuilt: Int
 
-    /// A log of so many events, in batches, closed in order.
-    func log(
-        _ name: String, _ events: Int, batch: Int = 1_000, checkpoint: Bool
-    ) async throws -> URL {
+    /// A log of so many events, in batches, closed in order, without a checkpoint.
+    private func log(_ name: String, _ events: Int, batch: Int = 1_000) async throws -> URL {
         let url = folder.appending(path: name)
         let store = try await OfflineStore.open(at: url, compaction: nil)
         for start in stride(from: 0, to: events, by: batch) {
             try await store.events.append(input.drafts(start..<min(start + batch, events)))
         }
-        if checkpoint { try await store.events.checkpoint() }
         try await store.close()
-        if !checkpoint {
-            try? FileManager.default.removeItem(at: url.appending(path: "checkpoints"))
-        }
+        try? FileManager.default.removeItem(at: url.appending(path: LogDirectory.checkpoints))
         return url
     }
 
@@ -38,14 +36,14 @@ struct Reading {
 
     /// Every line once, as bytes.
     func scan() async throws -> Race {
-        let log = try await log("scan", events, checkpoint: false)
+        let log = try await log("scan", events)
         let segments = try Self.segments(log)
         let files = segments.map { "'\($0)'" }.joined(separator: " ")
-        return Race(
+        return try Race(
             name: "raw scan", unit: "ns an event", scale: 1e9 / Double(events),
             budgets: [.atMost(1 / 0.6, of: "lz4 -dc")],
             contenders: [
-                Contender(name: "Daybook") {
+                Contender(name: RaceResult.ours) {
                     var count = 0
                     let cost = try await seconds {
                         try LogReader(log.path).forEachLine { _, _ in
@@ -57,9 +55,25 @@ struct Reading {
                     return cost
                 },
                 Contender(name: "lz4 -dc") {
-                    try await seconds { try run("sh", "-c", "cat \(files) | lz4 -dc > /dev/null") }
+                    try await seconds {
+                        try output(of: ["sh", "-c", "cat \(files) | lz4 -dc > /dev/null"])
+                    }
                 },
-            ])
+            ] + outsideScan())
+    }
+
+    /// RocksDB and LMDB, filled beforehand and put in order.
+    private func outsideScan() throws -> [Contender] {
+        guard !OutsidePeer.all.isEmpty else { return [] }
+        let file = folder.appending(path: "scan.ndjson")
+        try Input.write(input.drafts(0..<events), to: file)
+        return try OutsidePeer.all.map { peer in
+            let database = try Folder(in: folder).url
+            _ = try peer.perform("load", file, events: events, in: database)
+            return Contender(name: peer.name) {
+                try peer.perform("scan", file, events: events, in: database)
+            }
+        }
     }
 
     // MARK: Rebuild
@@ -108,30 +122,31 @@ struct Reading {
 
     /// All views from all events, without a checkpoint.
     func rebuild() async throws -> Race {
-        let log = try await log("rebuild", events, checkpoint: false)
+        let log = try await log("rebuild", rebuilt)
         let peer = try SQLitePeer(in: folder)
-        for start in stride(from: 0, to: events, by: 10_000) {
+        for start in stride(from: 0, to: rebuilt, by: 10_000) {
             try peer.append(
-                SQLitePeer.rows(input.drafts(start..<min(start + 10_000, events))))
+                SQLitePeer.rows(input.drafts(start..<min(start + 10_000, rebuilt))))
         }
         return Race(
-            name: "typed rebuild of all views", unit: "µs an event", scale: 1e6 / Double(events),
+            name: "typed rebuild of all views", unit: "µs an event", scale: 1e6 / Double(rebuilt),
             budgets: [.atLeast(6, timesFasterThan: "SQLite + JSONDecoder")],
             contenders: [
-                Contender(name: "Daybook") {
-                    try? FileManager.default.removeItem(at: log.appending(path: "checkpoints"))
+                Contender(name: RaceResult.ours) {
+                    try? FileManager.default.removeItem(
+                        at: log.appending(path: LogDirectory.checkpoints))
                     var store: OfflineStore?
                     let cost = try await seconds {
                         store = try await OfflineStore.open(at: log, compaction: nil)
                     }
-                    guard let store, await store.events.lastDurable.rawValue == UInt64(events)
+                    guard let store, await store.events.lastDurable.rawValue == UInt64(rebuilt)
                     else { throw RaceFailure("events are missing") }
                     try await store.close()
                     return cost
                 },
                 Contender(name: "SQLite + JSONDecoder") {
                     try await seconds {
-                        guard try Self.decodeAll(peer) == events else {
+                        guard try Self.decodeAll(peer) == rebuilt else {
                             throw RaceFailure("rows are missing")
                         }
                     }
@@ -144,7 +159,8 @@ struct Reading {
     /// A log with a hundred times the events of another, the same entities and the same tail.
     func opening() async throws -> Race {
         let (small, big) = (max(100, events / 100), events)
-        let tail = 100
+        // Too few for a checkpoint when the store is closed, so that every opening has them.
+        let tail = 90
         var logs: [URL] = []
         for (name, count) in [("small", small), ("big", big)] {
             let url = folder.appending(path: name)
@@ -155,6 +171,8 @@ struct Reading {
                     try (start..<min(start + 1_000, count)).map {
                         try EventDraft(CitySaved(userId: "u", cityId: "city-\($0 % 100)"))
                     })
+                // What waits for the server would be state, too.
+                try await store.settle()
             }
             try await store.events.checkpoint()
             for number in 0..<tail {
@@ -177,10 +195,13 @@ struct Reading {
         }
         return Race(
             name: "open with a checkpoint", unit: "ms an opening (median)", scale: 1e3,
-            budgets: [.atMost(1.2, of: "\(small) events")],
+            budgets: [.atMost(1.2, of: "\(Markdown.count(small)) events")],
             contenders: [
-                Contender(name: "\(big) events") { [logs] in try await open(logs[1]) },
-                Contender(name: "\(small) events") { [logs] in try await open(logs[0]) },
+                Contender(name: "\(Markdown.count(big)) events") { [logs] in try await open(logs[1])
+                },
+                Contender(name: "\(Markdown.count(small)) events") { [logs] in
+                    try await open(logs[0])
+                },
             ])
     }
 
@@ -189,7 +210,7 @@ struct Reading {
     /// Bytes on the disk, for commits of so many events.
     func size(batch: Int) async throws -> Race {
         let count = batch == 1 ? min(events, 10_000) : events
-        let log = try await log("size-\(batch)", count, batch: batch, checkpoint: false)
+        let log = try await log("size-\(batch)", count, batch: batch)
         let drafts = input.drafts(0..<count)
         let database = folder.appending(path: "size-\(batch)-sqlite")
         try FileManager.default.createDirectory(at: database, withIntermediateDirectories: true)
@@ -199,18 +220,19 @@ struct Reading {
         // The lines as they are in the log, in one piece.
         let plain = folder.appending(path: "size-\(batch).ndjson").path
         let files = try Self.segments(log).map { "'\($0)'" }.joined(separator: " ")
-        try run("sh", "-c", "cat \(files) | lz4 -dc | lz4 -1 -c > '\(plain).lz4'")
+        try output(
+            of: ["sh", "-c", "cat \(files) | lz4 -dc | lz4 -1 -c > '\(plain).lz4'"])
         let sizes = [
             try Folder.bytes(log, ending: ".lz4"), try Folder.bytes(database, ending: ".sqlite"),
             try Folder.bytes(folder, ending: "size-\(batch).ndjson.lz4"),
         ].map { Double($0) / Double(count) }
         return Race(
-            name: batch == 1 ? "size, single commits" : "size, batches of \(batch)",
+            name: batch == 1 ? "size, single commits" : "size, batches of \(Markdown.count(batch))",
             unit: "bytes an event",
             budgets: [
                 .atMost(0.3, of: "SQLite"), .atMost(batch == 1 ? 1.25 : 1.12, of: "lz4 -1"),
             ],
-            contenders: zip(["Daybook", "SQLite", "lz4 -1"], sizes).map { name, size in
+            contenders: zip([RaceResult.ours, "SQLite", "lz4 -1"], sizes).map { name, size in
                 Contender(name: name) { size }
             })
     }

@@ -1,12 +1,12 @@
 // A server that takes everything and keeps nothing: what shipping is timed against. Ids are found by
-// their place in a line as a log writes it. Part of ShippingRace.
+// their place in a line as a log writes it. Part of ShippingRace and the benchmark.
 
 import DaybookTestKit
 import Foundation
 import Synchronization
 
 /// Says `applied` to every event.
-final class NullServer: Sendable {
+package final class NullServer: Sendable {
     /// What is posted, while it is kept.
     private final class Bodies: Sendable {
         let kept = Mutex<[[UInt8]]?>(nil)
@@ -15,7 +15,7 @@ final class NullServer: Sendable {
     private let bodies = Bodies()
     private let server: LoopbackServer
 
-    init() throws {
+    package init() throws {
         server = try LoopbackServer { [bodies] body in
             bodies.kept.withLock { $0?.append(body) }
             return (
@@ -26,7 +26,7 @@ final class NullServer: Sendable {
     }
 
     /// Where batches are posted.
-    var endpoint: URL {
+    package var endpoint: URL {
         get throws {
             guard let url = URL(string: "http://127.0.0.1:\(server.port)/v1/events") else {
                 throw WireFailure("no address")

@@ -1,0 +1,26 @@
+// What a phone sees.
+
+import ArgumentParser
+
+struct PhoneCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "phone", abstract: "Wear of the flash, wake-ups, memory at rest, size.")
+    @OptionGroup var options: BenchmarkOptions
+
+    func run() async throws { try await Self.measure(options) }
+
+    static func measure(_ options: BenchmarkOptions) async throws {
+        try await options.inFolder { folder in
+            let result = try Phone(
+                origin: Origin(options, folder), source: options.source, folder: folder,
+                events: options.full ? 50_000 : 10_000, idleSeconds: options.full ? 10 : 5
+            ).measure()
+            let markdown = PhoneReport(result: result).markdown
+            print(markdown)
+            if let reports = try options.reports {
+                try reports.write(markdown, "phone.md")
+                try reports.write(result, "phone.json")
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// The races: every row of the table in one run.
+
+import ArgumentParser
+import Foundation
+
+struct RacesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "races", abstract: "All rows of the table. Exits with 1 if a budget is missed."
+    )
+    @OptionGroup var options: BenchmarkOptions
+    @Option(help: "Only rows whose name holds this.")
+    var only: String?
+
+    func run() async throws { try await Self.measure(only, options) }
+
+    /// - Throws: `ExitCode` 1 if a budget is not met.
+    static func measure(_ only: String?, _ options: BenchmarkOptions) async throws {
+        try await options.inFolder { folder in
+            var results: [RaceResult] = []
+            for (name, row) in try rows(options, folder) where only.map(name.contains) ?? true {
+                results.append(try await row())
+            }
+            let report = RaceReport(
+                origin: Origin(options, folder),
+                results: results)
+            print(report.markdown)
+            if let reports = try options.reports {
+                try reports.write(report.markdown, "results.md")
+                try reports.write(report.figures, "results.json")
+                try reports.write(report.svg, "results.svg")
+                if options.full, only == nil { try reports.refreshReadme(report.summary) }
+            }
+            guard results.allSatisfy({ $0.verdicts.allSatisfy(\.isMet) }) else {
+                throw ExitCode(1)
+            }
+        }
+    }
+
+    /// The rows by name, each with what measures it.
+    private static func rows(
+        _ options: BenchmarkOptions, _ folder: URL
+    ) throws -> [(String, () async throws -> RaceResult)] {
+        let (full, source) = (options.full, options.source)
+        let input = try Input(source)
+        let turns = full ? 9 : 3
+        let appending = Appending(
+            input: input, folder: folder,
+            sizes: full ? (2_000, 16_000, 200_000) : (300, 3_200, 20_000))
+        let reading = Reading(
+            input: input, folder: folder, events: full ? 1_000_000 : 20_000,
+            rebuilt: full ? 200_000 : 20_000)
+        let memory = Memory(
+            source: source, folder: folder, lineBytes: full ? 1_000_000_000 : 20_000_000)
+        func raced(
+            _ turns: Int, _ race: @escaping () async throws -> Race
+        ) -> () async throws -> RaceResult {
+            { try await race().run(turns: turns, say: tell) }
+        }
+        return [
+            ("durable append", raced(turns, appending.single)),
+            ("16 writers", raced(turns, appending.concurrent)),
+            ("bulk append", raced(turns, appending.bulk)),
+            ("scan", raced(turns, reading.scan)),
+            ("rebuild", raced(turns, reading.rebuild)),
+            ("open", raced(turns, reading.opening)),
+            ("size batches", raced(1) { try await reading.size(batch: 1_000) }),
+            ("size ten", raced(1) { try await reading.size(batch: 10) }),
+            ("size single", raced(1) { try await reading.size(batch: 1) }),
+            ("shipping", Shipping(events: full ? 200_000 : 20_000, turns: turns).measure),
+            ("memory", memory.measure),
+        ]
+    }
+}

@@ -1,0 +1,139 @@
+// What a phone sees: wear of its flash, wake-ups, memory, the size of an app. PhoneReport prints it;
+// Spec/benchmarks says how each is measured.
+
+import Foundation
+
+/// Measures all of it.
+struct Phone {
+    /// One way to record, per event.
+    struct Wear: Encodable {
+        var work: String
+        var who: String
+        var events: Int
+        /// Of its line.
+        var lineBytes: Double
+        /// Handed to the system.
+        var bytes: Double
+        /// Written by the system, in whole pages.
+        var deviceBytes: Double
+        var writes: Double?
+        var syncs: Double?
+        /// Bytes handed to the system, by bytes of lines.
+        var amplification: Double
+        /// The same of the pages.
+        var deviceAmplification: Double
+    }
+
+    /// A process that nobody uses.
+    struct Idle: Encodable {
+        /// What is open.
+        var subject: String
+        var seconds: Int
+        var wakeUps: Int
+        var processorMilliseconds: Double
+        var residentMiBAtOpen: Double
+        var residentMiBAfter: Double
+    }
+
+    /// All that was measured.
+    struct Result: Encodable {
+        var origin: Origin
+        var wear: [Wear]
+        var idle: [Idle]
+        var linked: LinkedSize?
+    }
+
+    let origin: Origin
+    let source: Input.Source
+    let folder: URL
+    /// Events of each way to record.
+    let events: Int
+    /// How long a process is watched that is not used.
+    let idleSeconds: UInt32
+
+    static let idleEvents = 100_000
+    /// Under strace each call takes its time.
+    private static let tracedMax = 2_000
+
+    func measure() throws -> Result {
+        var wear: [Wear] = []
+        for batch in [1, 10, nil] {
+            for recorder in [Writing.Recorder.daybook, .sqlite] {
+                // SQLite has no way to record that would be like a relaxed one.
+                guard batch != nil || recorder == .daybook else { continue }
+                wear += try self.wear(recorder, batch)
+                tell("phone: \(wear.last?.work ?? ""), \(recorder.rawValue)")
+            }
+        }
+        return Result(
+            origin: origin, wear: wear, idle: try idle(), linked: try LinkedSize.measure())
+    }
+
+    // MARK: Flash
+
+    private func wear(_ recorder: Writing.Recorder, _ batch: Int?) throws -> [Wear] {
+        func errand(_ place: Folder) -> Writing {
+            Writing(
+                recorder: recorder, batch: batch, events: events, folder: place.url.path,
+                source: source)
+        }
+        func inFolder<Outcome>(_ body: (Writing) throws -> Outcome) throws -> Outcome {
+            let place = try Folder(in: folder)
+            defer { place.remove() }
+            return try body(errand(place))
+        }
+        let figures = try inFolder { try $0.inOwnProcess().figures }
+        let way =
+            switch batch {
+            case nil: "relaxed appends"
+            case 1: "single commits"
+            case let count?: "batches of \(count)"
+            }
+        func row(_ work: String, _ who: String, _ counts: Writing.Counts) -> Wear {
+            let count = Double(events)
+            return Wear(
+                work: work, who: who, events: events, lineBytes: figures.lineBytes / count,
+                bytes: counts.bytes / count, deviceBytes: counts.deviceBytes / count,
+                writes: counts.writes.map { $0 / count }, syncs: counts.syncs.map { $0 / count },
+                amplification: counts.bytes / figures.lineBytes,
+                deviceAmplification: counts.deviceBytes / figures.lineBytes)
+        }
+        switch recorder {
+        case .daybook:
+            return [
+                row(way, RaceResult.ours, figures.recorded),
+                row("\(way), and a compaction", RaceResult.ours, figures.all),
+            ]
+        case .sqlite:
+            var row = row("\(way), and a checkpoint at the end", "SQLite", figures.all)
+            let calls = try inFolder { errand in
+                var errand = errand
+                errand.events = min(events, Self.tracedMax)
+                return try SystemCalls.of(errand)?.divided(by: errand.events)
+            }
+            (row.writes, row.syncs) = (calls?.writes, calls?.syncs)
+            return [row]
+        }
+    }
+
+    // MARK: Rest
+
+    private func idle() throws -> [Idle] {
+        let place = try Folder(in: folder)
+        defer { place.remove() }
+        let log = place.url.appending(path: "log").path
+        _ = try LogWork(kind: .append, log: log, events: Self.idleEvents, source: source)
+            .inOwnProcess()
+        return try Idling.Subject.allCases.map { subject in
+            tell("phone: idle for \(idleSeconds) s, \(subject.rawValue)")
+            let figures = try Idling(subject: subject, log: log, seconds: idleSeconds)
+                .inOwnProcess().figures
+            return Idle(
+                subject: subject.rawValue, seconds: Int(idleSeconds),
+                wakeUps: figures.wakeUps,
+                processorMilliseconds: figures.processorMilliseconds,
+                residentMiBAtOpen: figures.residentMiBAtOpen,
+                residentMiBAfter: figures.residentMiBAfter)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// How all reports write numbers and tables.
+
+import Foundation
+
+enum Markdown {
+    /// Three digits that matter.
+    static func number(_ value: Double?) -> String {
+        guard let value, value.isFinite else { return "–" }
+        let digits = max(0, 2 - Int(log10(max(abs(value), 1e-9)).rounded(.down)))
+        return String(format: "%.\(min(digits, 4))f", value)
+    }
+
+    /// All digits, in threes.
+    static func count(_ value: Int) -> String {
+        value.formatted(.number.locale(Locale(identifier: "en_US")))
+    }
+
+    static func percent(_ share: Double) -> String { String(format: "%.0f %%", share * 100) }
+
+    static func table(_ header: [String], _ rows: [[String]]) -> String {
+        func line(_ cells: [String]) -> String { "| " + cells.joined(separator: " | ") + " |\n" }
+        return line(header) + "|" + String(repeating: "---|", count: header.count) + "\n"
+            + rows.map(line).joined()
+    }
+
+    /// Text in an SVG.
+    static func escaped(_ text: String) -> String {
+        text.replacingOccurrences(of: "&", with: "&amp;")
+            .replacingOccurrences(of: "<", with: "&lt;")
+    }
+}

@@ -1,0 +1,53 @@
+// Where the figures of a report are from: the sentence that each begins with.
+
+import Foundation
+import GRDB
+
+/// The circumstances of a run.
+struct Origin: Encodable {
+    /// `full` or `quick`.
+    let form: String
+    /// What was recorded.
+    let input: String
+    let machine: String
+
+    /// - Parameter folder: where the logs are.
+    init(_ options: BenchmarkOptions, _ folder: URL) {
+        form = options.full ? "full" : "quick"
+        input = options.source.name
+        machine = Self.machine(folder)
+    }
+
+    /// As a paragraph.
+    var markdown: String { "\(machine). Input: \(input), \(form) form.\n\n" }
+
+    /// Processor, cores, memory, kernel, file system, and the versions of what takes part.
+    private static func machine(_ folder: URL) -> String {
+        let info = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)) ?? ""
+        let model = info.split(separator: "\n").first { $0.hasPrefix("model name") }?
+            .split(separator: ":").last.map { $0.trimmingCharacters(in: .whitespaces) }
+        let process = ProcessInfo.processInfo
+        let memory = Double(process.physicalMemory) / 1_073_741_824
+        let swift = shellText("swift --version")?.firstMatch(of: /Swift version ([0-9.]+)/)?.1
+        let sqlite = try? DatabaseQueue().read {
+            try String.fetchOne($0, sql: "SELECT sqlite_version()")
+        }
+        let disk = shellText("df --output=source,fstype '\(folder.path)' | tail -n 1")?
+            .split(separator: " ")
+        var parts = [
+            model ?? "unknown processor", "\(process.activeProcessorCount) cores",
+            String(format: "%.0f GiB of memory", memory),
+            process.operatingSystemVersionString,
+        ]
+        if let kernel = shellText("uname -sr") { parts.append(kernel) }
+        if let disk, disk.count == 2 { parts.append("\(disk[1]) on \(disk[0])") }
+        if let swift { parts.append("Swift \(swift)") }
+        if let sqlite { parts.append("SQLite \(sqlite)") }
+        for (name, package) in [("RocksDB", "rocksdb"), ("LMDB", "lmdb"), ("lz4", "liblz4")] {
+            if let version = shellText("pkg-config --modversion \(package)") {
+                parts.append("\(name) \(version)")
+            }
+        }
+        return parts.joined(separator: ", ")
+    }
+}

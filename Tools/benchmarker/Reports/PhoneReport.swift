@@ -1,0 +1,62 @@
+// What a phone sees, as tables. Written to Spec/benchmarks by Tools/benchmark phone.
+
+/// The result for people.
+struct PhoneReport {
+    let result: Phone.Result
+
+    var markdown: String {
+        result.origin.markdown
+            + "Wear of the flash, for one event:\n\n" + wear
+            + "\nA process that is not used; the store has \(Markdown.count(Phone.idleEvents)) events:\n\n"
+            + idle
+            + "\n" + linked
+    }
+
+    private var wear: String {
+        Markdown.table(
+            [
+                "work", "who", "bytes of the line", "bytes written", "amplification",
+                "bytes of pages", "amplification", "writes", "syncs",
+            ],
+            result.wear.map { row in
+                [
+                    row.work, row.who,
+                    Markdown.number(row.lineBytes), Markdown.number(row.bytes),
+                    Markdown.number(row.amplification), Markdown.number(row.deviceBytes),
+                    Markdown.number(row.deviceAmplification), Markdown.number(row.writes),
+                    Markdown.number(row.syncs),
+                ]
+            })
+    }
+
+    private var idle: String {
+        Markdown.table(
+            [
+                "open", "watched", "wake-ups", "processor time", "memory after opening",
+                "memory at the end",
+            ],
+            result.idle.map { row in
+                [
+                    row.subject, "\(row.seconds) s", "\(row.wakeUps)",
+                    "\(Markdown.number(row.processorMilliseconds)) ms",
+                    "\(Markdown.number(row.residentMiBAtOpen)) MiB",
+                    "\(Markdown.number(row.residentMiBAfter)) MiB",
+                ]
+            })
+    }
+
+    private var linked: String {
+        guard let linked = result.linked else {
+            return
+                "The size of a program was not taken: `smallest`, `strip` or `size` is missing.\n"
+        }
+        func mebibytes(_ bytes: Int) -> String { Markdown.number(Double(bytes) / 1_048_576) }
+        return """
+            A program that only opens and closes a store, built for release, without symbols, with \
+            Swift's own libraries and liblz4 outside of it as on a phone: \
+            \(mebibytes(linked.fileBytes)) MiB, of which \(mebibytes(linked.codeBytes)) MiB are code \
+            and constants and \(mebibytes(linked.dataBytes)) MiB data.
+
+            """
+    }
+}

@@ -1,0 +1,145 @@
+// All rows of the table: for people, as JSON, and as a plot. Written to Spec/benchmarks by
+// Tools/benchmark.
+
+/// All results of a run.
+struct RaceReport {
+    let origin: Origin
+    let results: [RaceResult]
+
+    private static func words(_ budget: Budget, of result: RaceResult) -> String {
+        switch budget {
+        case .atMost(let most, let peer): "at most \(Markdown.number(most)) × \(peer)"
+        case .atLeast(let least, let peer):
+            "at least \(Markdown.number(least)) × as fast as \(peer)"
+        case .within(let most, let entry, let other):
+            "\(entry): at most \(Markdown.number(most)) \(result.unit)"
+                + (other.map { " and the \($0)" } ?? "")
+        }
+    }
+
+    /// Two tables in Markdown: costs, and ratios beside the budgets.
+    var markdown: String {
+        let rows = results.flatMap { result in
+            result.entries.enumerated().map { index, entry in
+                [
+                    index == 0 ? result.name : "", index == 0 ? result.unit : "", entry.name,
+                    Markdown.number(entry.median),
+                    result.ratio(of: entry).map(Markdown.number) ?? "",
+                    entry.costs.count > 1 ? Markdown.percent(entry.spread) : "",
+                ]
+            }
+        }
+        return origin.markdown + missing
+            + Markdown.table(
+                ["work", "unit", "who", "median", "× \(RaceResult.ours)", "spread"], rows)
+            + "\n" + budgets
+    }
+
+    private var missing: String {
+        OutsidePeer.all.isEmpty
+            ? "RocksDB and LMDB took no part: their headers are not installed here.\n\n" : ""
+    }
+
+    /// What is promised, and what was measured.
+    private var budgets: String {
+        Markdown.table(
+            ["work", "budget", "measured", "met"],
+            results.flatMap { result in
+                result.verdicts.map {
+                    [
+                        result.name, Self.words($0.budget, of: result),
+                        Markdown.number($0.measured),
+                        $0.isMet ? "yes" : "no",
+                    ]
+                }
+            })
+    }
+
+    /// What the README shows.
+    var summary: String {
+        """
+
+        \(origin.markdown)\
+        ![part of each budget that was taken](Spec/benchmarks/results.svg)
+
+        \(budgets)
+
+        """
+    }
+
+    // MARK: JSON
+
+    private struct Row: Encodable {
+        struct Cost: Encodable {
+            var name: String
+            var costs: [Double]
+        }
+        struct Ratio: Encodable {
+            var budget: String
+            var measured: Double
+            var isMet: Bool
+        }
+        var work: String
+        var unit: String
+        var costs: [Cost]
+        var ratios: [Ratio]
+    }
+
+    private struct All: Encodable {
+        var origin: Origin
+        var rows: [Row]
+    }
+
+    /// All figures.
+    var figures: some Encodable {
+        All(
+            origin: origin,
+            rows: results.map { result in
+                Row(
+                    work: result.name, unit: result.unit,
+                    costs: result.entries.map { .init(name: $0.name, costs: $0.costs) },
+                    ratios: result.verdicts.map {
+                        .init(
+                            budget: Self.words($0.budget, of: result), measured: $0.measured,
+                            isMet: $0.isMet)
+                    })
+            })
+    }
+
+    // MARK: Plot
+
+    /// A bar for each budget: how much of what is allowed was taken. Left of the line is met.
+    var svg: String {
+        let rows = results.flatMap { result in
+            result.verdicts.map { ("\(result.name): \(Self.words($0.budget, of: result))", $0) }
+        }
+        let (left, unit, height) = (560.0, 160.0, 24.0)
+        let end = Double(rows.count) * height + 30
+        var text = """
+            <svg xmlns="http://www.w3.org/2000/svg" width="\(Int(left + 3 * unit))" \
+            height="\(Int(end + 30))" font-family="sans-serif" font-size="12">
+            <rect width="100%" height="100%" fill="white"/>
+            <text x="8" y="18">part of the budget that was taken (1: just met)</text>
+
+            """
+        for (index, (label, verdict)) in rows.enumerated() {
+            let y = 30 + Double(index) * height
+            let width = min(verdict.share, 2.5) * unit
+            text += """
+                <text x="\(left - 8)" y="\(y + 15)" text-anchor="end">\
+                \(Markdown.escaped(label))</text>
+                <rect x="\(left)" y="\(y + 3)" width="\(width)" height="16" \
+                fill="\(verdict.isMet ? "#4a90d9" : "#d0654a")"/>
+                <text x="\(left + 3 * unit - 8)" y="\(y + 15)" text-anchor="end">\
+                \(Markdown.number(verdict.share))</text>
+
+                """
+        }
+        text += """
+            <line x1="\(left + unit)" y1="26" x2="\(left + unit)" y2="\(end)" stroke="black"/>
+            </svg>
+
+            """
+        return text
+    }
+}

@@ -1,0 +1,40 @@
+// Where reports are written, and the page of the project that shows a part of them.
+
+import Foundation
+
+/// The folder of `--write`.
+struct ReportFolder {
+    let url: URL
+
+    init(_ path: String) throws {
+        url = URL(filePath: path)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    func write(_ text: String, _ name: String) throws {
+        try Data(text.utf8).write(to: url.appending(path: name))
+    }
+
+    func write(_ value: some Encodable, _ name: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+        try (encoder.encode(value) + [UInt8(ascii: "\n")]).write(to: url.appending(path: name))
+    }
+
+    private static let begin = "<!-- Written by Tools/benchmark: begin -->\n"
+    private static let end = "<!-- Written by Tools/benchmark: end -->"
+
+    /// Puts text between the two marks of the README, if this is the folder of the project's own
+    /// results; other folders have no such file above them.
+    func refreshReadme(_ text: String) throws {
+        let readme = url.appending(path: "../../README.md").standardizedFileURL
+        guard let page = try? String(contentsOf: readme, encoding: .utf8),
+            let begin = page.range(of: Self.begin), let end = page.range(of: Self.end),
+            begin.upperBound <= end.lowerBound
+        else { return }
+        let new = page[..<begin.upperBound] + text + page[end.lowerBound...]
+        try Data(new.utf8).write(to: readme)
+    }
+}
