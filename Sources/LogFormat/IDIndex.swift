@@ -31,9 +31,7 @@ package struct IDIndex: Sendable {
 
     /// The hash of an id under a seed: XXH32 of its sixteen bytes in network order.
     package static func hash(_ id: UInt128, seed: UInt32) -> UInt32 {
-        var bytes: [UInt8] = []
-        bytes.append(littleEndian: id.byteSwapped)
-        return XXH32.hash(bytes.span.bytes, seed: seed)
+        withUnsafeBytes(of: id.bigEndian) { XXH32.hash(RawSpan(_unsafeBytes: $0), seed: seed) }
     }
 
     /// What the hashes depend on.
@@ -112,12 +110,19 @@ package struct IDIndex: Sendable {
         while number < count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
             current = current &+ (try gap(&reader))
-            let frame = Int(try reader.bits(frameBits, in: bytes))
+            let frame = Int(try reader.bits(frameBits, in: bytes.span.bytes))
             if current > hash { break }
             if current == hash, found.last != frame { found.append(frame) }
             number += 1
         }
         return found
+    }
+
+    /// A filter that answers at once for nearly all ids that are not here. O(n).
+    ///
+    /// - Throws: as `entries()`.
+    package func filter() throws(FormatError) -> IDFilter {
+        IDFilter(hashes: try entries().map(\.hash), seed: seed)
     }
 
     /// All entries, ascending. O(n).
@@ -131,7 +136,7 @@ package struct IDIndex: Sendable {
         for number in 0..<count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
             let gap = try gap(&reader)
-            let frame = Int(try reader.bits(frameBits, in: bytes))
+            let frame = Int(try reader.bits(frameBits, in: bytes.span.bytes))
             current = current &+ gap
             entries.append(IDIndexEntry(hash: current, frame: frame))
         }
@@ -139,8 +144,8 @@ package struct IDIndex: Sendable {
     }
 
     private func gap(_ reader: inout BitReader) throws(FormatError) -> UInt32 {
-        let quotient = try reader.unary(in: bytes)
-        let remainder = try reader.bits(riceBits, in: bytes)
+        let quotient = try reader.unary(in: bytes.span.bytes)
+        let remainder = try reader.bits(riceBits, in: bytes.span.bytes)
         guard quotient <= Int(UInt32.max >> UInt32(riceBits)) else {
             throw FormatError(.malformed, "the id index has an impossible gap")
         }
@@ -153,6 +158,31 @@ package struct IDIndex: Sendable {
         return (
             span.integer(at: offset), Int(span.integer(at: offset + 4, as: UInt32.self))
         )
+    }
+}
+
+/// Which ids an index certainly does not have: a bit for each of eight to sixteen times as many values
+/// as there are ids. Made from an index that is asked often; never stored.
+package struct IDFilter: Sendable {
+    private let seed: UInt32
+    private let shift: UInt32
+    private var bits: [UInt64]
+
+    fileprivate init(hashes: [UInt32], seed: UInt32) {
+        self.seed = seed
+        let width = min(32, max(6, Int.bitWidth - (8 * hashes.count).leadingZeroBitCount))
+        shift = UInt32(32 - width)
+        bits = Array(repeating: 0, count: 1 << (width - 6))
+        for hash in hashes {
+            let value = Int(hash >> shift)
+            bits[value >> 6] |= 1 << UInt64(value & 63)
+        }
+    }
+
+    /// False for an id that the index does not have.
+    package func mayHold(_ id: UInt128) -> Bool {
+        let value = Int(IDIndex.hash(id, seed: seed) >> shift)
+        return bits[value >> 6] & 1 << UInt64(value & 63) != 0
     }
 }
 
@@ -196,26 +226,43 @@ private struct BitReader {
 
     init(offset: Int) { self.offset = offset }
 
-    mutating func bits(_ count: Int, in bytes: [UInt8]) throws(FormatError) -> UInt64 {
-        guard offset + count <= bytes.count * 8 else {
-            throw FormatError(.truncated, "the id index ends in the middle of an entry")
+    /// At least 57 bits from here on, as far as there are any, the first the most significant.
+    private func window(_ bytes: RawSpan) -> UInt64 {
+        let first = offset / 8
+        var word: UInt64 = 0
+        if first <= bytes.byteCount - 8 {
+            word = UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: first, as: UInt64.self))
+        } else {
+            for index in first..<max(first, bytes.byteCount) {
+                word |= UInt64(bytes.byte(at: index)) << UInt64(56 - 8 * (index - first))
+            }
         }
-        var value: UInt64 = 0
-        var missing = count
-        while missing > 0 {
-            let inByte = 8 - offset % 8
-            let taken = min(inByte, missing)
-            let byte = UInt64(bytes[offset / 8]) >> UInt64(inByte - taken)
-            value = value << UInt64(taken) | (byte & (1 << UInt64(taken) - 1))
-            offset += taken
-            missing -= taken
-        }
-        return value
+        return word << UInt64(offset % 8)
     }
 
-    mutating func unary(in bytes: [UInt8]) throws(FormatError) -> Int {
+    /// - Parameter count: 31 at most.
+    mutating func bits(_ count: Int, in bytes: RawSpan) throws(FormatError) -> UInt64 {
+        guard count > 0 else { return 0 }
+        guard offset + count <= bytes.byteCount * 8 else { throw Self.tooShort }
+        defer { offset += count }
+        return window(bytes) >> UInt64(64 - count)
+    }
+
+    mutating func unary(in bytes: RawSpan) throws(FormatError) -> Int {
         var value = 0
-        while try bits(1, in: bytes) == 1 { value += 1 }
-        return value
+        while true {
+            let ones = min((~window(bytes)).leadingZeroBitCount, 56)
+            guard offset + ones < bytes.byteCount * 8 else { throw Self.tooShort }
+            offset += ones
+            value += ones
+            if ones < 56 {
+                offset += 1
+                return value
+            }
+        }
+    }
+
+    private static var tooShort: FormatError {
+        FormatError(.truncated, "the id index ends in the middle of an entry")
     }
 }

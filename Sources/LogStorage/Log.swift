@@ -308,8 +308,10 @@ public final class Log: Sendable {
                 return (line.prefix.position, Array(frame.plaintext[line.range]))
             }
             for number in (0..<state.sealed.count).reversed() {
-                let segment = try state.sealed.segment(number)
-                for entry in try segment.candidateFrames(id: id) {
+                guard let (segment, frames) = try state.sealed.candidates(number, id: id) else {
+                    continue
+                }
+                for entry in frames {
                     let frame = try Self.frame(of: segment, entry, &state.cache)
                     if let line = frame.line(id: id) {
                         return (line.prefix.position, Array(frame.plaintext[line.range]))

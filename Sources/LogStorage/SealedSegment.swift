@@ -86,6 +86,9 @@ package struct SealedSegment: Sendable {
         return try DecodedFrame.read(file, path: path, entry, allowsHoles: footer.isCompacted)
     }
 
+    /// A filter for the ids; nil if the index is damaged. O(n).
+    func idFilter() -> IDFilter? { try? idIndex.filter() }
+
     /// The frames that may hold an event with this id. O(log n).
     package func candidateFrames(id: UInt128) throws(LogError) -> [FrameEntry] {
         do throws(FormatError) {

@@ -8,8 +8,17 @@ struct SealedSegments {
     private struct Slot {
         let name: String
         let range: ClosedRange<Position>
-        var segment: SealedSegment?
+        var segment: SealedSegment? {
+            didSet { (lookups, filter) = (0, nil) }
+        }
+        /// How often an id was looked for here.
+        var lookups = 0
+        var filter: IDFilter?
     }
+
+    /// Lookups after which a segment gets a filter: it takes as long to make as some hundred of them,
+    /// and a byte or two of memory for each event.
+    private static let lookupsMax = 256
 
     private let directory: String
     private let fileSystem: any FileSystem
@@ -64,6 +73,27 @@ struct SealedSegments {
         }
         slots[number].segment = segment
         return segment
+    }
+
+    /// The frames of a segment that may hold an id. O(log n), and O(1) for most other ids where many
+    /// have been looked for.
+    ///
+    /// - Throws: `LogError`: `corrupt`, `io`.
+    mutating func candidates(
+        _ number: Int, id: UInt128
+    ) throws(LogError) -> (segment: SealedSegment, frames: [FrameEntry])? {
+        if let filter = slots[number].filter, !filter.mayHold(id) { return nil }
+        let segment = try segment(number)
+        slots[number].lookups += 1
+        if slots[number].lookups == Self.lookupsMax { slots[number].filter = segment.idFilter() }
+        let frames = try segment.candidateFrames(id: id)
+        return frames.isEmpty ? nil : (segment, frames)
+    }
+
+    /// Whether a segment remembers ids that compaction has taken out.
+    mutating func remembersIDs(_ number: Int) throws(LogError) -> Bool {
+        if slots[number].segment == nil { _ = try segment(number) }
+        return slots[number].segment?.footer.compaction?.removedIDBytes ?? 0 > 0
     }
 
     /// Takes the present file under a segment's name instead of the one that was open.

@@ -30,6 +30,21 @@ import Testing
         }
     }
 
+    @Test func `a filter lets every id through that is there, and few others`() throws {
+        try Property.check("filter", runs: 60) { choices in
+            let count = choices.int(in: 0...3_000)
+            let seed = UInt32(choices.next(below: 1 << 32))
+            var random = SeededRandom(seed: choices.bits())
+            let ids = (0..<count).map { _ in TestLines.id(&random) }
+            let bytes = IDIndex.encode(
+                entries(ids, frames: 7, seed: seed), frameCount: 7, seed: seed)
+            let filter = try IDIndex(bytes).filter()
+            try #require(ids.allSatisfy(filter.mayHold))
+            let others = (0..<1_000).count { _ in filter.mayHold(TestLines.id(&random)) }
+            try #require(others < 250)
+        }
+    }
+
     @Test func `equal hashes name every frame, across fences too, and others none`() throws {
         try Property.check("equal hashes", runs: 60) { choices in
             let frames = choices.int(in: 1...700)

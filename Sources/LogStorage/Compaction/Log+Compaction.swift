@@ -189,8 +189,8 @@ extension Log {
         return try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
             for number in (0..<state.sealed.count).reversed() {
+                guard try state.sealed.remembersIDs(number) else { continue }
                 let segment = try state.sealed.segment(number)
-                guard segment.footer.compaction?.removedIDBytes ?? 0 > 0 else { continue }
                 for found in try Self.removedIDs(of: segment, &state).reversed()
                 where !found.list.isExpired(now: now) {
                     if let removed = try segment.find(id, in: found) { return removed }
