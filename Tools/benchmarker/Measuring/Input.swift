@@ -53,6 +53,20 @@ struct Input: Sendable {
         }
     }
 
+    /// The types of the events that a device ships.
+    private static let payloads: [any EventPayload.Type] = [
+        CitySaved.self, CityUnsaved.self, NoteAdded.self, NoteUpdated.self, NoteDeleted.self,
+        PreferencesUpdated.self, CourseActivated.self, LessonCompleted.self, ReviewCompleted.self,
+    ]
+
+    /// The data of a draft as the type that an app hands in.
+    static func payload(_ draft: EventDraft) throws -> any EventPayload {
+        guard let type = payloads.first(where: { $0.type == draft.type }) else {
+            throw RaceFailure("\(draft.type) is not among the types that are measured")
+        }
+        return try type.init(json: draft.json ?? [])
+    }
+
     /// The id of the event at a place: a UUID of version 4 that looks like no other.
     static func id(_ number: Int) -> UUID {
         var random = SeededRandom(seed: UInt64(number))

@@ -78,42 +78,13 @@ struct Reading {
 
     // MARK: Rebuild
 
-    /// An event as `JSONDecoder` reads it: the members that all types have, and its data.
-    private struct DecodedEvent: Decodable {
-        var id: UUID
-        var source: String
-        var sequence: String
-        var type: String
-        var subject: String?
-        var partitionkey: String?
-        var time: String
-        var data: [String: Member]
-
-        enum Member: Decodable {
-            case text(String), number(Double), flag(Bool), other
-
-            init(from decoder: any Decoder) throws {
-                let container = try decoder.singleValueContainer()
-                if let text = try? container.decode(String.self) {
-                    self = .text(text)
-                } else if let number = try? container.decode(Double.self) {
-                    self = .number(number)
-                } else if let flag = try? container.decode(Bool.self) {
-                    self = .flag(flag)
-                } else {
-                    self = .other
-                }
-            }
-        }
-    }
-
     private static func decodeAll(_ peer: SQLitePeer) throws -> Int {
         let decoder = JSONDecoder()
         return try peer.queue.read { db in
             let rows = try Data.fetchCursor(db, sql: "SELECT line FROM events ORDER BY position")
             var count = 0
             while let line = try rows.next() {
-                _ = try decoder.decode(DecodedEvent.self, from: line)
+                _ = try decoder.decode(CodableEvent.self, from: line)
                 count += 1
             }
             return count
