@@ -108,6 +108,16 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
         #expect(read.active == bench.view.active && read.jobs == bench.view.jobs)
     }
 
+    @Test(.verifies("DL-23"))
+    func `of jobs that were queued in one millisecond the first goes first`() throws {
+        var bench = Bench()
+        for id in [c, a, b] {
+            try bench.add(DownloadQueued(jobId: id, cityId: "oslo", isExplicit: true), at: 1)
+        }
+        #expect(bench.view.active.map(\.id) == [c, a, b])
+        #expect(bench.view.jobs(of: "oslo").map(\.id) == [c, a, b])
+    }
+
     @Test(.verifies("VIEW-2", "VIEW-11"))
     func `a state that arrives before its job waits for it`() throws {
         var bench = Bench()

@@ -53,7 +53,9 @@ public struct DownloadJob: Hashable, Sendable, Identifiable {
     /// Bytes downloaded so far; at most `totalBytes`.
     public let downloadedBytes: Int
     /// When it was queued for the first time.
-    public let startedAt: Timestamp
+    public var startedAt: Timestamp { queued.time }
+    /// The event that queued it first.
+    let queued: Stamp
     /// When it was completed; set if `status` is COMPLETED, else nil.
     public let completedAt: Timestamp?
     /// What went wrong; set if `status` is FAILED, else nil.
@@ -76,7 +78,7 @@ public struct DownloadJob: Hashable, Sendable, Identifiable {
         DownloadJob(
             id: id, cityId: cityId, isExplicit: isExplicit, status: status,
             currentStep: numbers.currentStep, totalBytes: numbers.totalBytes,
-            downloadedBytes: numbers.downloadedBytes, startedAt: startedAt,
+            downloadedBytes: numbers.downloadedBytes, queued: queued,
             completedAt: completedAt, errorMessage: errorMessage, pauseReason: pauseReason,
             changedAt: changedAt)
     }
@@ -92,6 +94,6 @@ extension DownloadJob {
     /// The order in which jobs are worked on: what the user asked for first, then the oldest.
     package static func precedes(_ a: DownloadJob, _ b: DownloadJob) -> Bool {
         guard a.isExplicit == b.isExplicit else { return a.isExplicit }
-        return (a.startedAt, a.id) < (b.startedAt, b.id)
+        return a.queued < b.queued
     }
 }

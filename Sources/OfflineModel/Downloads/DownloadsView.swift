@@ -150,13 +150,13 @@ public struct DownloadsView: ListableView {
             id: id.string, cityId: queued.origin.value.cityId,
             isExplicit: queued.origin.value.isExplicit, status: status,
             currentStep: numbers.currentStep, totalBytes: numbers.totalBytes,
-            downloadedBytes: numbers.downloadedBytes, startedAt: queued.first.time,
+            downloadedBytes: numbers.downloadedBytes, queued: queued.first,
             completedAt: status == .completed ? state.stamp.time : nil, errorMessage: message,
             pauseReason: reason, changedAt: state.stamp.time)
     }
 
     private func sorted(_ ids: TreeSet<EntityID>?) -> [DownloadJob] {
-        (ids ?? []).compactMap { job($0) }.sorted { ($0.startedAt, $0.id) < ($1.startedAt, $1.id) }
+        (ids ?? []).compactMap { job($0) }.sorted { $0.queued < $1.queued }
     }
 
     /// The jobs of a city, oldest first. O(k log k) for k jobs of the city.
