@@ -231,7 +231,8 @@ private struct BitReader {
         let first = offset / 8
         var word: UInt64 = 0
         if first <= bytes.byteCount - 8 {
-            word = UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: first, as: UInt64.self))
+            word = UInt64(
+                bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: first, as: UInt64.self))
         } else {
             for index in first..<max(first, bytes.byteCount) {
                 word |= UInt64(bytes.byte(at: index)) << UInt64(56 - 8 * (index - first))

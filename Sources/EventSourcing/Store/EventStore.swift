@@ -728,7 +728,8 @@ public actor EventStore {
             // Runs after the jobs that are queued by now, so their events join this commit.
             executor.schedule { self.assumeIsolated { try? $0.flush() } }
         }
-        try await withCheckedThrowingContinuation { (caller: CheckedContinuation<Void, any Error>) in
+        try await withCheckedThrowingContinuation {
+            (caller: CheckedContinuation<Void, any Error>) in
             pending.waiters.append { error in
                 if let error { caller.resume(throwing: error) } else { caller.resume() }
             }

@@ -1,6 +1,7 @@
 // The published states of all views of a store. Folding happens in one place, the store; reading
 // happens anywhere and takes a snapshot.
 
+import Dispatch
 import LogFormat
 import Synchronization
 
@@ -21,7 +22,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
 }
 
 /// Events in their newest form, with the views that each concerns.
-private struct FoldedBatch {
+private struct FoldedBatch: Sendable {
     var events: ArraySlice<Event> = []
     /// For each event a bit for each view that takes it in.
     var concerns: [UInt64] = []
@@ -224,8 +225,17 @@ struct ViewSet: Sendable {
             let isPassedOver = discarded.contains(event.position)
             batch.concerns.append(isPassedOver ? 0 : concerns[event.type] ?? toAll)
         }
-        for (box, bit) in bits { box.fold(batch, bit: bit) }
+        guard events.count >= Self.parallelMin else {
+            for (box, bit) in bits { box.fold(batch, bit: bit) }
+            return
+        }
+        DispatchQueue.concurrentPerform(iterations: bits.count) { [batch] number in
+            bits[number].box.fold(batch, bit: bits[number].bit)
+        }
     }
+
+    /// Events from which on it is worth waking other threads: no view needs another.
+    private static let parallelMin = 128
 
     /// Takes in what events say of others that were taken back.
     ///
