@@ -141,7 +141,7 @@ package struct Checkpoint: Equatable, Sendable {
     /// Position and time of a checkpoint that begins with these bytes, unchecked; nil for the
     /// beginning of something else.
     package static func age(_ header: RawSpan) -> (Position, Int64)? {
-        guard header.byteCount >= headerBytes, LineText.matches(header, at: 0, signature) else {
+        guard header.byteCount >= headerBytes, header.matches(signature, at: 0) else {
             return nil
         }
         return (Position(header.integer(at: 32)), header.integer(at: 56))
@@ -155,7 +155,7 @@ package struct Checkpoint: Equatable, Sendable {
         guard bytes.byteCount >= Self.headerBytes + Self.digestBytes else {
             throw FormatError(.truncated, "the checkpoint ends in its header")
         }
-        guard LineText.matches(bytes, at: 0, Self.signature) else {
+        guard bytes.matches(Self.signature, at: 0) else {
             throw FormatError(.foreign, "the file is not a checkpoint")
         }
         let end = bytes.byteCount - Self.digestBytes

@@ -2,14 +2,6 @@
 
 /// Reads and writes the fixed-width texts of a line.
 package enum LineText {
-    package static func matches(_ bytes: RawSpan, at offset: Int, _ text: [UInt8]) -> Bool {
-        guard offset <= bytes.byteCount - text.count else { return false }
-        for index in text.indices where bytes.byte(at: offset + index) != text[index] {
-            return false
-        }
-        return true
-    }
-
     /// Appends the 36 lowercase characters of a UUID (RFC 9562).
     package static func append(uuid: UInt128, to bytes: inout [UInt8]) {
         let words = (

@@ -63,6 +63,11 @@ extension RawSpan {
     }
 
     /// Whether these bytes stand at an offset.
+    package func matches(_ expected: [UInt8], at offset: Int) -> Bool {
+        expected.withUnsafeBytes { matches($0, at: offset) }
+    }
+
+    /// Whether these bytes stand at an offset.
     @inlinable
     package func matches(_ expected: UnsafeRawBufferPointer, at offset: Int = 0) -> Bool {
         guard offset >= 0, offset <= byteCount - expected.count else { return false }

@@ -66,7 +66,7 @@ package struct SegmentHeader: Equatable, Sendable {
         guard bytes.byteCount >= 16 else {
             throw FormatError(.truncated, "the file ends inside the segment header")
         }
-        guard LineText.matches(bytes, at: 8, Self.signature) else {
+        guard bytes.matches(Self.signature, at: 8) else {
             throw FormatError(.foreign, "the file does not begin as a Daybook segment does")
         }
         guard bytes.byteCount >= Self.encodedBytes else {

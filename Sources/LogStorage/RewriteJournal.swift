@@ -88,7 +88,7 @@ struct RewriteJournal {
     private init?(_ encoded: [UInt8]) {
         let span = encoded.span.bytes
         guard encoded.count > Self.prefixBytes + Self.digestBytes,
-            LineText.matches(span, at: 0, Self.signature),
+            span.matches(Self.signature, at: 0),
             span.integer(at: 24, as: UInt64.self)
                 == UInt64(encoded.count - Self.prefixBytes - Self.digestBytes),
             span.integer(at: 16, as: UInt64.self) <= UInt64(FormatLimit.segmentBytesMax)

@@ -41,7 +41,8 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
         line.removeLast()
         #expect(
             String(decoding: line, as: UTF8.self).contains("\"position\":\"00000000000000000040\""))
-        let out = LineEncoder.withoutPosition(line.span.bytes, prefix)
+        var out: [UInt8] = []
+        prefix.appendExported(line.span.bytes, to: &out)
         #expect(!String(decoding: out, as: UTF8.self).contains("position\""))
         #expect((try? LinePrefix(out.span.bytes))?.sequence == 3)
     }

@@ -17,8 +17,8 @@ struct TripsView: Projection {
     private(set) var cities: Set<String> = []
 
     mutating func fold(_ event: Event) {
-        guard event.type == TripPlanned.type, let json = event.content.json,
-            let trip = try? TripPlanned(json: json)
+        guard event.type == TripPlanned.type,
+            let trip = try? event.payload(as: TripPlanned.self)
         else { return }
         cities.insert(trip.city)
     }

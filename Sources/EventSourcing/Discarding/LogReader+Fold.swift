@@ -54,8 +54,6 @@ extension DiscardedEvents {
 
     /// Whether a line may be one of the records, without reading all of it.
     fileprivate static func mayBeRecord(_ prefix: LinePrefix, _ line: RawSpan) -> Bool {
-        var start: [UInt8] = []
-        prefix.append(to: &start)
-        return recordTypes.contains { LineText.matches(line, at: start.count, $0) }
+        recordTypes.contains { line.matches($0, at: prefix.byteCount) }
     }
 }

@@ -46,17 +46,4 @@ package enum LineEncoder {
         line.append(start)
         JSONText.append(value, to: &line)
     }
-
-    /// A stored line as it leaves the log: without its position.
-    package static func withoutPosition(_ line: RawSpan, _ prefix: LinePrefix) -> [UInt8] {
-        guard !prefix.isOwn else { return line.array }
-        var with: [UInt8] = []
-        prefix.append(to: &with)
-        let own = LinePrefix(
-            own: prefix.id, source: prefix.source, at: Position(prefix.sequence))
-        var without: [UInt8] = []
-        own.append(to: &without)
-        without.append(contentsOf: line.extracting(with.count..<line.byteCount))
-        return without
-    }
 }

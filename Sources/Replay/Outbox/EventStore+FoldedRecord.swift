@@ -50,9 +50,7 @@ extension Log {
         let type = Array("\(SyncSettled.type)\"".utf8)
         var count = 0
         try forEachLine(from: Position(1)) { prefix, line in
-            var start: [UInt8] = []
-            prefix.append(to: &start)
-            if LineText.matches(line, at: start.count, type) { count += 1 }
+            if line.matches(type, at: prefix.byteCount) { count += 1 }
             return count < 2
         }
         return count >= 2

@@ -106,8 +106,9 @@ extension ReceivedEvent {
         if received == complete, let prefix = try? LinePrefix(element),
             LinePrefix.time(of: element) == complete.time?.milliseconds
         {
-            let line = LineEncoder.withoutPosition(element, prefix)
-            if !line.contains(where: { $0 == 0x0A || $0 == 0x0D }) { return line }
+            var line: [UInt8] = []
+            prefix.appendExported(element, to: &line)
+            if !JSONText.hasLineBreaks(line.span.bytes) { return line }
         }
         var line: [UInt8] = []
         LineEncoder.append(

@@ -20,8 +20,8 @@ package enum FirstRelease {
         private(set) var cities: [String: String] = [:]
 
         mutating func fold(_ event: Event) {
-            guard event.type == TripPlanned.type, let json = event.content.json,
-                let planned = try? TripPlanned(json: json)
+            guard event.type == TripPlanned.type,
+                let planned = try? event.payload(as: TripPlanned.self)
             else { return }
             cities[planned.trip] = planned.city
         }
@@ -69,8 +69,8 @@ package enum SecondRelease {
         private(set) var cities: [String: [String]] = [:]
 
         mutating func fold(_ event: Event) {
-            guard event.type == TripPlannedV2.type, let json = event.content.json,
-                let planned = try? TripPlannedV2(json: json)
+            guard event.type == TripPlannedV2.type,
+                let planned = try? event.payload(as: TripPlannedV2.self)
             else { return }
             cities[planned.trip] = planned.cities
         }
@@ -89,8 +89,8 @@ package enum SecondRelease {
         }
 
         init?(_ event: Event) {
-            guard event.type == Self.type, let json = event.content.json,
-                let named = try? TripNamed(json: json)
+            guard event.type == Self.type,
+                let named = try? event.payload(as: TripNamed.self)
             else { return nil }
             self = named
         }

@@ -95,8 +95,8 @@ struct Theme: Projection, Codable {
     private(set) var name: String?
 
     mutating func fold(_ event: Event) {
-        guard event.type == ThemeChosen.type, let json = event.content.json,
-            let theme = try? ThemeChosen(json: json)
+        guard event.type == ThemeChosen.type,
+            let theme = try? event.payload(as: ThemeChosen.self)
         else { return }
         name = theme.name
     }
