@@ -344,10 +344,12 @@ public final class Log: Sendable {
             try checkUsable(state)
             var frame: DecodedFrame?
             for position in positions {
-                if frame?.line(at: position) == nil {
+                var line = frame?.line(at: position)
+                if line == nil {
                     frame = try Self.frame(&state, of: position)
+                    line = frame?.line(at: position)
                 }
-                guard let frame, let line = frame.line(at: position) else { return position }
+                guard let frame, let line else { return position }
                 body(frame.plaintext.span.bytes.extracting(line.range))
             }
             return nil

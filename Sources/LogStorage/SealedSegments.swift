@@ -90,7 +90,8 @@ struct SealedSegments {
         return frames.isEmpty ? nil : (segment, frames)
     }
 
-    /// Whether a segment remembers ids that compaction has taken out.
+    /// Whether a segment remembers ids that compaction has taken out. Asked for each segment with
+    /// each new id, so it copies nothing.
     mutating func remembersIDs(_ number: Int) throws(LogError) -> Bool {
         if slots[number].segment == nil { _ = try segment(number) }
         return slots[number].segment?.footer.compaction?.removedIDBytes ?? 0 > 0

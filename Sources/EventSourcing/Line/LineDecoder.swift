@@ -173,7 +173,7 @@ package enum LineDecoder {
     private struct Reader {
         private var seen: UInt16 = 0
         /// Names that have no meaning here.
-        private var others: [String] = []
+        private var others: Set<String> = []
         private var id: UUID?
         private var isVersion1 = false
         private var hasBase64 = false
@@ -209,9 +209,7 @@ package enum LineDecoder {
                 isNew = seen & attribute.rawValue == 0
                 seen |= attribute.rawValue
             } else {
-                let other = JSONText.string(text, name)
-                isNew = !others.contains(other)
-                others.append(other)
+                isNew = others.insert(JSONText.string(text, name)).inserted
             }
             func quotedName() -> String { quoted(JSONText.string(text, name)) }
             guard isNew else {

@@ -16,7 +16,7 @@ package struct CheckpointVerifier {
     private var pending: [Pending] = []
     /// Events that are not folded yet: many at once are folded faster.
     private var waiting: [Event] = []
-    private static let waitingMax = 512
+    private var waitingBytes = 0
     /// What is not right.
     package private(set) var findings: [Finding] = []
     /// States that were compared and are right.
@@ -73,12 +73,13 @@ package struct CheckpointVerifier {
             compare(through: Position(event.position.rawValue - 1))
         }
         waiting.append(event)
-        if waiting.count >= Self.waitingMax { foldWaiting() }
+        waitingBytes += event.lineBytes
+        if EventRuns.isFull(events: waiting.count, bytes: waitingBytes) { foldWaiting() }
     }
 
     private mutating func foldWaiting() {
         views.fold(waiting[...])
-        waiting = []
+        (waiting, waitingBytes) = ([], 0)
     }
 
     /// Ends the comparison.

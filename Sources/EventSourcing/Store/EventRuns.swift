@@ -20,6 +20,11 @@ struct EventRuns: Sendable {
     private static let eventsMax = 512
     private static let bytesMax = 256 * 1024
 
+    /// Whether a run has become long enough.
+    static func isFull(events: Int, bytes: Int) -> Bool {
+        events >= eventsMax || bytes >= bytesMax
+    }
+
     /// Calls `body` with every run, in order, on the calling thread. What was read by then is handed
     /// on before an error of the source is thrown.
     ///
@@ -58,7 +63,7 @@ struct EventRuns: Sendable {
             try source { event in
                 run.append(event.decoded(by: catalogue))
                 bytes += event.lineBytes
-                if run.count >= Self.eventsMax || bytes >= Self.bytesMax { try handOn() }
+                if Self.isFull(events: run.count, bytes: bytes) { try handOn() }
                 return goesOn
             }
         }

@@ -72,7 +72,7 @@ public actor EventStore {
 
     /// Bytes of relaxed events that wait at most.
     private static let relaxedBytesMax = 64 * 1024
-    /// Appends after which a commit is written although more are handed in.
+    /// Appends after which no more are waited for before a commit is written.
     private static let requestsMax = 1_024
     /// How long a relaxed event waits at most.
     private static let relaxedDelay = Duration.seconds(1)
@@ -645,10 +645,10 @@ public actor EventStore {
     enum Prepared {
         case known(Appended)
         case new(EventDraft, AnyDecoded?)
-        /// The same event as an earlier one of these.
-        case twin(UUID)
         /// An event that another log has made, or an earlier life of this one.
         case received(ForeignEvent)
+
+        var isReceived: Bool { if case .received = self { true } else { false } }
     }
 
     /// - Throws: `LogError`: `closed`, `suspended`.
@@ -665,32 +665,16 @@ public actor EventStore {
     /// Validates, and finds out which events the log has already.
     func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
         try checkOpen()
-        var prepared: [Prepared] = []
-        prepared.reserveCapacity(drafts.count)
-        var earlier: [UUID: Int] = [:]
-        let normalised = drafts.parallelMap { [catalogue] draft in
+        return try drafts.parallelMap { [catalogue] draft in
             Result { () throws(EventError) -> (EventDraft, AnyDecoded?) in
                 var draft = draft.inLineForm
                 let decoded = try catalogue.normalised(&draft)
                 return (draft, decoded)
             }
-        }
-        for result in normalised {
+        }.map { result in
             let (draft, decoded) = try result.get()
-            if let known = try known(draft) {
-                prepared.append(.known(known))
-            } else if drafts.count > 1,
-                let index = earlier.updateValue(prepared.count, forKey: draft.id),
-                case .new(let twin, _) = prepared[index]
-            {
-                guard twin.isSameContent(as: draft) else { throw Self.idReused(draft.id) }
-                earlier[draft.id] = index
-                prepared.append(.twin(draft.id))
-            } else {
-                prepared.append(.new(draft, decoded))
-            }
+            return try known(draft).map(Prepared.known) ?? .new(draft, decoded)
         }
-        return prepared
     }
 
     func known(_ draft: EventDraft) throws -> Appended? {
@@ -783,6 +767,8 @@ public actor EventStore {
     /// Validated events as lines, with their places.
     private func encode(_ prepared: [Prepared]) throws -> Batch {
         var batch = Batch()
+        // The places of these events among those of the batch: each id is recorded once.
+        var earlier: [UUID: Int] = [:]
         var next = Position(log.next.rawValue + UInt64(pending.events.count))
         var floor = floor
         let source = log.incarnation
@@ -794,10 +780,6 @@ public actor EventStore {
             case .known(let appended):
                 batch.results.append(appended)
                 continue
-            case .twin(let id):
-                let position = batch.results.last { $0.id == id }?.position ?? .zero
-                batch.results.append(Appended(id: id, position: position, isNew: false))
-                continue
             case .new(let new, let payload):
                 (draft, decoded) = (new, payload)
                 prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
@@ -806,6 +788,16 @@ public actor EventStore {
                 prefix = LinePrefix(
                     id: draft.id.integer, source: event.source.integer, sequence: event.sequence,
                     position: next)
+            }
+            if let twin = earlier.updateValue(batch.events.count, forKey: draft.id) {
+                let event = batch.events[twin]
+                guard item.isReceived || event.content.isSameContent(as: draft) else {
+                    throw Self.idReused(draft.id)
+                }
+                earlier[draft.id] = twin
+                batch.results.append(
+                    Appended(id: draft.id, position: event.position, isNew: false))
+                continue
             }
             draft.lane = catalogue.lane(of: draft)
             let time = draft.time ?? floor.time(now: now)

@@ -65,8 +65,8 @@ extension EventStore {
 
     /// Records events that a server has handed out, and what is to be remembered of them, all in one
     /// commit. Events that the log has are passed over, also those that compaction has taken out
-    /// and that are remembered; but what was taken back counts again, since the server has it. Rules of types do not count: the server has accepted them. Durable
-    /// on return.
+    /// and that are remembered; but what was taken back counts again, since the server has it. Rules
+    /// of types do not count: the server has accepted them. Durable on return.
     ///
     /// - Parameters:
     ///   - events: in the order in which they are to stand.
@@ -79,7 +79,6 @@ extension EventStore {
         try checkOpen()
         var received = Received()
         var prepared: [Prepared] = []
-        var seen: Set<UUID> = []
         var reinstated: [EventTarget] = []
         let discarded = views.discarded
         for event in events {
@@ -100,8 +99,7 @@ extension EventStore {
             if event.source == incarnation, try isForked(at: Position(event.sequence)) {
                 received.isForked = true
             }
-            let isNew = seen.insert(event.draft.id).inserted
-            prepared.append(isNew ? .received(event) : .twin(event.draft.id))
+            prepared.append(.received(event))
         }
         var own = prepared.isEmpty ? [] : drafts
         if !reinstated.isEmpty {
@@ -113,6 +111,7 @@ extension EventStore {
         received.new = results.prefix(prepared.count).filter(\.isNew).map(\.position)
         return received
     }
+
     /// Whether an own event that the log does not know was made by somebody else: there is another
     /// line in its place, or the log does not reach so far. If compaction has taken out what stood
     /// there, it was that.

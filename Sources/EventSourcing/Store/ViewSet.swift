@@ -218,13 +218,12 @@ struct ViewSet: Sendable {
     func fold(_ events: ArraySlice<Event>) {
         guard let last = events.last?.position else { return }
         let discarded = takeIn(events)
-        var batch = FoldedBatch(
-            events: catalogue.hasUpcasters ? events.map(upcast)[...] : events, through: last)
-        batch.concerns.reserveCapacity(events.count)
-        for event in batch.events {
-            let isPassedOver = discarded.contains(event.position)
-            batch.concerns.append(isPassedOver ? 0 : concerns[event.type] ?? toAll)
+        func isPassedOver(_ event: Event) -> Bool { discarded.contains(event.position) }
+        var batch = FoldedBatch(events: events, through: last)
+        if catalogue.hasUpcasters {
+            batch.events = events.map { isPassedOver($0) ? $0 : upcast($0) }[...]
         }
+        batch.concerns = batch.events.map { isPassedOver($0) ? 0 : concerns[$0.type] ?? toAll }
         guard events.count >= Self.parallelMin else {
             for (box, bit) in bits { box.fold(batch, bit: bit) }
             return

@@ -276,9 +276,7 @@ struct LaneSet: Sendable {
 
     /// The first event of a lane leaves.
     mutating func settle(_ item: ReplayItem) {
-        guard let number = number(of: item),
-            lanes[number].queue.first?.position == item.position
-        else { return }
+        guard isFirst(item), let number = number(of: item) else { return }
         lanes[number].queue.removeFirst()
         count -= 1
     }
