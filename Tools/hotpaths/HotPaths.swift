@@ -9,6 +9,7 @@ import Foundation
 enum HotPaths {
     private static let usage = 64
     private static let software = 70
+    private static let log = WorkLog()
 
     /// Not `async`: valgrind crashes where libdispatch takes the main thread for itself.
     static func main() {
@@ -21,7 +22,7 @@ enum HotPaths {
         }
         let done = DispatchSemaphore(value: 0)
         Task.detached {
-            do { try await work.perform(events: events, times: times) } catch {
+            do { try await work.perform(on: log, events: events, times: times) } catch {
                 fail("hotpaths: \(error)", software)
             }
             done.signal()

@@ -23,39 +23,27 @@ enum HotWork: String, CaseIterable {
     /// New events in one batch, then to a server that takes everything.
     case ship
 
-    /// Too few for a checkpoint when the store is closed.
-    private static let tail = 90
-
-    /// Makes a log of so many events, then does the work so many times.
-    func perform(events: Int, times: Int) async throws {
-        let log = WorkLog()
+    /// Fills a log with so many events, then does the work so many times.
+    func perform(on log: WorkLog, events: Int, times: Int) async throws {
         try await log.fill(events)
         switch self {
         case .append:
-            try await log.withStore { store in
-                for _ in 0..<times {
-                    for _ in 0..<events { try await store.events.append([try log.draft()]) }
-                }
-            }
+            let store = try await log.openCopy()
+            for _ in 0..<times * events { try await store.events.append([try log.draft()]) }
         case .bulk:
-            try await log.withStore { store in
-                for _ in 0..<times { try await store.events.append(try log.drafts(events)) }
-            }
+            let store = try await log.openCopy()
+            for _ in 0..<times { try await store.events.append(try log.drafts(events)) }
         case .ship:
-            try await log.withStore { store in
-                for _ in 0..<times {
-                    try await store.events.append(try log.drafts(events))
-                    try await log.ship(store, events)
-                }
+            let store = try await log.openCopy()
+            for _ in 0..<times {
+                try await store.events.append(try log.drafts(events))
+                try await log.ship(store, events)
             }
         case .lookup:
-            try await log.withStore { store in
-                for _ in 0..<times {
-                    for _ in 0..<events {
-                        guard try await store.events.event(id: store.events.newID()) == nil else {
-                            throw HotPathFailure("an id is known")
-                        }
-                    }
+            let store = try await log.openCopy()
+            for _ in 0..<times * events {
+                guard try await store.events.event(id: store.events.newID()) == nil else {
+                    throw HotPathFailure("an id is known")
                 }
             }
         case .scan:
@@ -77,12 +65,18 @@ enum HotWork: String, CaseIterable {
             }
         case .rebuild:
             log.removeCheckpoints()
-            try await log.openCopies(times)
+            try await open(log, times)
         case .open:
-            try await log.withStore { store in
-                for _ in 0..<Self.tail { try await store.events.append([try log.draft()]) }
+            try await log.addTail()
+            try await open(log, times)
+        }
+    }
+
+    private func open(_ log: WorkLog, _ times: Int) async throws {
+        for _ in 0..<times {
+            guard try await log.openCopy().view(NotesView.self).counts.live > 0 else {
+                throw HotPathFailure("the views are empty")
             }
-            try await log.openCopies(times)
         }
     }
 }

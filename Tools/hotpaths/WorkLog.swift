@@ -16,6 +16,9 @@ final class WorkLog: Sendable {
     let disk = InMemoryFileSystem()
     private let random = Mutex(SeededRandom(seed: 1))
     private let made = Mutex(0)
+    /// All that were opened. Other threads may still hold one when it is no longer used, so when it
+    /// is freed, and whether it is before the program ends, is chance: none is.
+    private let stores = Mutex<[OfflineStore]>([])
 
     /// Events that an app records together.
     private static let batch = 10
@@ -29,27 +32,22 @@ final class WorkLog: Sendable {
     }
 
     private func open(_ disk: InMemoryFileSystem) async throws -> OfflineStore {
-        try await OfflineStore.open(
+        let store = try await OfflineStore.open(
             at: URL(filePath: Self.path), account: "ana", compaction: nil,
             environment: environment(disk))
+        stores.withLock { $0.append(store) }
+        return store
     }
 
+    /// Opens a copy of the log. Whoever gets it does not close it: a store may write a checkpoint
+    /// then, which is not what is counted.
+    func openCopy() async throws -> OfflineStore { try await open(disk.snapshot()) }
+
     /// Opens the log, and closes it in order when `body` has returned.
-    func withStore(_ body: (OfflineStore) async throws -> Void) async throws {
+    private func withStore(_ body: (OfflineStore) async throws -> Void) async throws {
         let store = try await open(disk)
         try await body(store)
         try await store.close()
-    }
-
-    /// Opens a copy of the log, so many times. Copies are not closed, as a store may write a
-    /// checkpoint then.
-    func openCopies(_ times: Int) async throws {
-        for _ in 0..<times {
-            let store = try await open(disk.snapshot())
-            guard store.view(NotesView.self).counts.live > 0 else {
-                throw HotPathFailure("the views are empty")
-            }
-        }
     }
 
     /// Records events that the server then has, and stores a checkpoint.
@@ -60,6 +58,16 @@ final class WorkLog: Sendable {
             }
             try await ship(store, events)
             try await store.events.checkpoint()
+        }
+    }
+
+    /// Too few for a checkpoint when the store is closed.
+    private static let tail = 90
+
+    /// Puts some events behind the checkpoint, each a commit.
+    func addTail() async throws {
+        try await withStore { store in
+            for _ in 0..<Self.tail { try await store.events.append([try draft()]) }
         }
     }
 
