@@ -178,6 +178,10 @@ let package = Package(
         .executableTarget(
             name: "smallest", dependencies: ["Daybook"], path: "Tools/smallest",
             swiftSettings: strict),
+        // What Tools/instructions counts the instructions of.
+        .executableTarget(
+            name: "hotpaths", dependencies: ["Daybook", "DaybookTestKit", "WireHistories"],
+            path: "Tools/hotpaths", swiftSettings: strict),
         .target(
             name: "FuzzTargets", dependencies: ["Daybook", "SyncServerBatch"],
             path: "Tools/fuzz/Targets", swiftSettings: strict),

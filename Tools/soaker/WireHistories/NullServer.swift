@@ -52,7 +52,7 @@ package final class NullServer: Sendable {
     private static let closing = Array(#"","status":"applied"}"#.utf8)
 
     /// The answer to a batch.
-    static func verdicts(on batch: [UInt8]) -> [UInt8] {
+    package static func verdicts(on batch: [UInt8]) -> [UInt8] {
         var reply = Array(#"{"verdicts":["#.utf8)
         reply.reserveCapacity(batch.count / 3)
         batch.withUnsafeBytes { batch in

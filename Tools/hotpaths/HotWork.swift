@@ -1,0 +1,88 @@
+// The works. What comes before the first time is the same for any number of times, so the difference
+// of two counts is the work alone. Whatever does not come to what it should is an error: a work that
+// does nothing is cheap. Spec/benchmarks.
+
+import Daybook
+import LogStorage
+
+/// Work on a hot path.
+enum HotWork: String, CaseIterable {
+    /// New events, each a durable commit.
+    case append
+    /// New events in one batch.
+    case bulk
+    /// Every line as bytes.
+    case scan
+    /// Opening without a checkpoint: all views from all events.
+    case rebuild
+    /// Opening with a checkpoint and a tail of events behind it.
+    case open
+    case verify
+    /// Ids that the log has not.
+    case lookup
+    /// New events in one batch, then to a server that takes everything.
+    case ship
+
+    /// Fills a log with so many events, then does the work so many times.
+    func perform(on log: WorkLog, events: Int, times: Int) async throws {
+        try await log.fill(events)
+        switch self {
+        case .append:
+            let store = try await log.openCopy()
+            for _ in 0..<times * events { try await store.events.append([try log.draft()]) }
+        case .bulk:
+            let store = try await log.openCopy()
+            for _ in 0..<times { try await store.events.append(try log.drafts(events)) }
+        case .ship:
+            let store = try await log.openCopy()
+            for _ in 0..<times {
+                try await store.events.append(try log.drafts(events))
+                try await log.ship(store, events)
+            }
+        case .lookup:
+            let store = try await log.openCopy()
+            for _ in 0..<times * events {
+                guard try await store.events.event(id: store.events.newID()) == nil else {
+                    throw HotPathFailure("an id is known")
+                }
+            }
+        case .scan:
+            for _ in 0..<times {
+                var count = 0
+                try LogReader(WorkLog.path, fileSystem: log.disk).forEachLine { _, _ in
+                    count += 1
+                    return true
+                }
+                guard count >= events else { throw HotPathFailure("lines are missing") }
+            }
+        case .verify:
+            for _ in 0..<times {
+                let summary = try LogVerifier(WorkLog.path, fileSystem: log.disk)
+                    .verify { _, _ in nil }
+                guard summary.events >= events, summary.findings.isEmpty else {
+                    throw HotPathFailure("the log is damaged")
+                }
+            }
+        case .rebuild:
+            log.removeCheckpoints()
+            try await open(log, times)
+        case .open:
+            try await log.addTail()
+            try await open(log, times)
+        }
+    }
+
+    private func open(_ log: WorkLog, _ times: Int) async throws {
+        for _ in 0..<times {
+            guard try await log.openCopy().view(NotesView.self).counts.live > 0 else {
+                throw HotPathFailure("the views are empty")
+            }
+        }
+    }
+}
+
+/// A work did not come to what it should.
+struct HotPathFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
