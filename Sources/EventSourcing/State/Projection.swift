@@ -7,7 +7,8 @@ import Foundation
 ///
 /// The value is the state. Reading it anywhere gives a snapshot that never changes; copying must be
 /// cheap, so states hold persistent collections (`TreeDictionary`) rather than arrays of everything.
-/// `fold` must be a pure function: no clock, no randomness, no I/O.
+/// `fold` must be a pure function: no clock, no randomness, no I/O. A store folds each view on one
+/// thread at a time, different views perhaps at the same time.
 ///
 /// A view whose state is to be stored encodes it: either it is `Codable`, or it implements
 /// `encodedState()` and `init(encodedState:)` by hand. A view that does neither is folded from the
