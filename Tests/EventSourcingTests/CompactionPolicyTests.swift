@@ -66,10 +66,11 @@ import Testing
         }
         #expect(estimate.share > 0.05 && estimate.share < 0.3)
         #expect(estimate.bytes > 0 && estimate.heldBackBy == [])
-        // A little more, sealed: nobody looks. Then much more, all of it garbage.
+        // A little more, sealed: nobody looks. Then much more, all of it garbage, and in one segment:
+        // whenever the store looks, it sees none of it or all.
         try await fill(store, registers: 1, count: 2)
         try await store.append([EventDraft(type: "t")])
-        for _ in 0..<3 { try await fill(store, registers: 3, count: 400) }
+        try await fill(store, registers: 3, count: 1_200)
         try await store.append([EventDraft(type: "t")])
         let next = await reports.next()
         guard case .compacted(let report)? = next else {
