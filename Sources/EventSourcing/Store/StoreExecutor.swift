@@ -7,7 +7,7 @@ import Dispatch
 package final class StoreExecutor: SerialExecutor {
     package init() {}
 
-    private let queue = DispatchQueue(label: "daybook.store", qos: .userInitiated)
+    private let queue = DispatchQueue(label: "daybook.store")
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
