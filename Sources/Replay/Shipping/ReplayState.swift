@@ -90,8 +90,9 @@ public struct ReplayState: Sendable {
 
     /// What an answer did.
     public struct Outcome: Sendable {
-        /// What the server has now, and what it had already. The log must remember it.
+        /// What the server has now. The log must remember it.
         public var applied: [Position] = []
+        /// What the server had already. The log must remember that, too.
         public var duplicate: [Position] = []
         /// What the log must remember of events that were not settled.
         public var entries: [SyncSettled.Entry] = []
