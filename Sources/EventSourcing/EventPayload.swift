@@ -40,25 +40,24 @@ extension EventPayload where Self: Codable {
     }
 }
 
-/// Data that were read as their type says, so that nobody who gets the event reads them again: a
-/// `Decoded` of that type. Immutable.
+/// Data that were read as a type says, so that nobody who gets the event reads them again. An object,
+/// since asking an object for its type is cheap.
 @usableFromInline
-class AnyDecoded: @unchecked Sendable {}
-
-/// Data of one type.
-@usableFromInline
-final class Decoded<Payload: EventPayload>: AnyDecoded, @unchecked Sendable {
+final class Decoded<Payload: EventPayload>: Sendable {
     @usableFromInline
     let payload: Payload
     init(_ payload: Payload) { self.payload = payload }
 }
+
+/// A `Decoded` of any type.
+typealias AnyDecoded = any AnyObject & Sendable
 
 /// What an event carries of its data, if they were read. It says nothing that the data do not say,
 /// so all are equal.
 @usableFromInline
 struct DecodedPayload: Hashable, Sendable {
     @usableFromInline
-    let value: AnyDecoded?
+    let value: (any AnyObject & Sendable)?
 
     init(_ value: AnyDecoded? = nil) { self.value = value }
 

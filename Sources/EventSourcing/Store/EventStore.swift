@@ -289,20 +289,14 @@ public actor EventStore {
             count += requests.count
             for request in requests { take(request) }
         }
-        if !pending.waiters.isEmpty { try? flush() }
+        if pending.isAwaited { try? flush() }
     }
 
     private func take(_ request: AppendInbox.Request) {
         do {
             let (results, waits) = try admit(try prepare(request.drafts), request.durability)
             guard waits else { return request.caller.resume(returning: results) }
-            pending.waiters.append { error in
-                if let error {
-                    request.caller.resume(throwing: error)
-                } else {
-                    request.caller.resume(returning: results)
-                }
-            }
+            pending.add(request.caller, for: results)
         } catch { request.caller.resume(throwing: error) }
     }
 
@@ -399,13 +393,13 @@ public actor EventStore {
         } catch {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
             if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
-            for waiter in batch.waiters { waiter(error) }
+            batch.tell(error)
             throw error
         }
         views.fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.add(event) }
         foldAnewIfStale()
-        for waiter in batch.waiters { waiter(nil) }
+        batch.tell()
         signalChange()
         checkpointIfDue()
         lookForGarbageIfSealed()
@@ -712,13 +706,7 @@ public actor EventStore {
             // Runs after the jobs that are queued by now, so their events join this commit.
             executor.schedule { self.assumeIsolated { try? $0.flush() } }
         }
-        try await withCheckedThrowingContinuation {
-            (caller: CheckedContinuation<Void, any Error>) in
-            pending.waiters.append { error in
-                if let error { caller.resume(throwing: error) } else { caller.resume() }
-            }
-        }
-        return results
+        return try await withCheckedThrowingContinuation { pending.add($0, for: results) }
     }
 
     /// Gives the events their places in the next commit. Relaxed ones are in the views on return.
@@ -736,7 +724,7 @@ public actor EventStore {
         let isNothing = batch.events.isEmpty
         // A known event may still be on its way to the disk and shares its fate.
         let joins = isNothing && !pending.isEmpty
-        if durability == .relaxed, pending.waiters.isEmpty {
+        if durability == .relaxed, !pending.isAwaited {
             for event in batch.events { floor.add(event.time) }
             views.fold(batch.events[...])
             pending.add(batch, relaxed: true)

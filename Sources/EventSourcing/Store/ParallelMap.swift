@@ -3,21 +3,27 @@
 
 import Dispatch
 
-extension Array where Element: Sendable {
+/// When work is done on all cores.
+enum ParallelWork {
     /// Items below which it is not worth waking another thread.
-    private static var parallelMin: Int { 128 }
+    static let itemsMin = 128
     /// Items that a thread takes at once.
-    private static var share: Int { 32 }
+    fileprivate static let share = 32
+}
+
+extension Array where Element: Sendable {
 
     /// As `map`, on all cores. Returns when all is done.
     func parallelMap<Result: Sendable>(_ body: @Sendable (Element) -> Result) -> [Result] {
-        guard count >= Self.parallelMin else { return map(body) }
+        guard count >= ParallelWork.itemsMin else { return map(body) }
         return [Result](unsafeUninitializedCapacity: count) { buffer, initialized in
             // Each index is written once, by one thread.
             nonisolated(unsafe) let results = buffer
-            DispatchQueue.concurrentPerform(iterations: (count + Self.share - 1) / Self.share) {
-                let start = $0 * Self.share
-                for index in start..<Swift.min(start + Self.share, count) {
+            DispatchQueue.concurrentPerform(
+                iterations: (count + ParallelWork.share - 1) / ParallelWork.share
+            ) {
+                let start = $0 * ParallelWork.share
+                for index in start..<Swift.min(start + ParallelWork.share, count) {
                     results.initializeElement(at: index, to: body(self[index]))
                 }
             }

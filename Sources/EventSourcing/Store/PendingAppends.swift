@@ -20,13 +20,33 @@ struct PendingAppends {
     private var indexes: [UUID: Int] = [:]
     private(set) var relaxedCount = 0
     private var relaxedBytes = 0
-    /// Are told when everything is on the disk, or why it is not.
-    var waiters: [@Sendable ((any Error)?) -> Void] = []
+    /// Callers who are told when everything is on the disk, or why it is not.
+    private var waiters: [(caller: Caller, results: [Appended])] = []
+
+    typealias Caller = CheckedContinuation<[Appended], any Error>
     var hasTimer = false
     /// Whether something waits that must be recorded although the disk is full.
     var drawsOnReserve = false
 
     var isEmpty: Bool { events.isEmpty }
+    /// Whether somebody waits for the next commit.
+    var isAwaited: Bool { !waiters.isEmpty }
+
+    /// Lets a caller wait for the next commit, to be told these results.
+    mutating func add(_ caller: Caller, for results: [Appended]) {
+        waiters.append((caller, results))
+    }
+
+    /// Tells everybody who waits that it is on the disk, or why it is not.
+    func tell(_ error: (any Error)? = nil) {
+        for (caller, results) in waiters {
+            if let error {
+                caller.resume(throwing: error)
+            } else {
+                caller.resume(returning: results)
+            }
+        }
+    }
 
     mutating func event(_ id: UUID) -> Event? {
         for index in indexes.count..<events.count { indexes[events[index].id] = index }
@@ -64,7 +84,7 @@ final class AppendInbox: Sendable {
     struct Request: Sendable {
         let drafts: [EventDraft]
         let durability: Durability
-        let caller: CheckedContinuation<[Appended], any Error>
+        let caller: PendingAppends.Caller
     }
 
     private let requests = Mutex<[Request]>([])

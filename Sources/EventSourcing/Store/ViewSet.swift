@@ -224,17 +224,15 @@ struct ViewSet: Sendable {
             batch.events = events.map { isPassedOver($0) ? $0 : upcast($0) }[...]
         }
         batch.concerns = batch.events.map { isPassedOver($0) ? 0 : concerns[$0.type] ?? toAll }
-        guard events.count >= Self.parallelMin else {
+        guard events.count >= ParallelWork.itemsMin else {
             for (box, bit) in bits { box.fold(batch, bit: bit) }
             return
         }
+        // No view needs another.
         DispatchQueue.concurrentPerform(iterations: bits.count) { [batch] number in
             bits[number].box.fold(batch, bit: bits[number].bit)
         }
     }
-
-    /// Events from which on it is worth waking other threads: no view needs another.
-    private static let parallelMin = 128
 
     /// Takes in what events say of others that were taken back.
     ///
