@@ -9,6 +9,8 @@ package struct JSONFields {
     /// What errors call the object.
     package let place: String
     private var members: [(name: Range<Int>, value: Range<Int>)] = []
+    /// Whether an escape stands somewhere in the text.
+    private let hasEscapes: Bool
 
     /// Reads an object.
     ///
@@ -27,6 +29,7 @@ package struct JSONFields {
                 found.append((name, try scanner.value(span, depth: 1)))
             }
             try scanner.expectEnd(span)
+            hasEscapes = scanner.hasMetEscape
         } catch {
             throw EventError(.invalidData, "\(place) is not a JSON object: \(error.detail)")
         }
@@ -94,8 +97,8 @@ package struct JSONFields {
     package func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
         guard !value.isEmpty else { throw EventError(.invalidData, "\(place).\(name) is empty") }
-        // Databases end a text at U+0000: two such ids would be one there.
-        guard !value.utf8.contains(0) else {
+        // Databases end a text at U+0000: two such ids would be one there. Only an escape writes it.
+        guard !hasEscapes || !value.utf8.contains(0) else {
             throw EventError(.invalidData, "\(place).\(name) contains U+0000")
         }
         return value
@@ -109,22 +112,37 @@ package struct JSONFields {
         guard text[range.lowerBound] == UInt8(ascii: "\"") else {
             throw EventError(.invalidData, "\(place).\(name) is not a string")
         }
-        return JSONText.string(text.span.bytes, range.lowerBound + 1..<range.upperBound - 1)
+        let content = range.lowerBound + 1..<range.upperBound - 1
+        return hasEscapes
+            ? JSONText.string(text.span.bytes, content) : text.span.bytes.extracting(content).text
     }
 
-    /// A member that must be a number if it is there.
-    package func number(_ name: StaticString) throws(EventError) -> JSONNumber? {
+    private func numberRange(_ name: StaticString) throws(EventError) -> Range<Int>? {
         guard let range = range(name) else { return nil }
         let first = text[range.lowerBound]
         guard first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") <= 9 else {
             throw EventError(.invalidData, "\(place).\(name) is not a number")
         }
-        return JSONNumber(text.span.bytes, range)
+        return range
+    }
+
+    /// A member that must be a number if it is there.
+    package func number(_ name: StaticString) throws(EventError) -> JSONNumber? {
+        try numberRange(name).map { JSONNumber(text.span.bytes, $0) }
+    }
+
+    /// A member that must be a number if it is there, as the nearest double; one that is too large is
+    /// infinite.
+    package func double(_ name: StaticString) throws(EventError) -> Double? {
+        try numberRange(name).map {
+            PlainNumber(text.span.bytes.extracting($0))?.double
+                ?? JSONNumber(text.span.bytes, $0).doubleValue
+        }
     }
 
     /// A member that must be a number that a double can hold.
     package func finite(_ name: StaticString) throws(EventError) -> Double {
-        let value = try required(try number(name), name).doubleValue
+        let value = try required(try double(name), name)
         guard value.isFinite else {
             throw EventError(.invalidData, "\(place).\(name) is too large a number")
         }
@@ -133,8 +151,9 @@ package struct JSONFields {
 
     /// A member that must be a whole number, not negative, if it is there.
     package func count(_ name: StaticString) throws(EventError) -> Int? {
-        guard let number = try number(name) else { return nil }
-        guard let value = number.integerValue, value >= 0 else {
+        guard let range = try numberRange(name) else { return nil }
+        let plain = PlainNumber(text.span.bytes.extracting(range))?.whole
+        guard let value = plain ?? JSONNumber(text.span.bytes, range).integerValue, value >= 0 else {
             throw EventError(.invalidData, "\(place).\(name) is not a whole number from 0 on")
         }
         return value

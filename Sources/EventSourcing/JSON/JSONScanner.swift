@@ -12,6 +12,10 @@ package struct JSONError: Error, Hashable, Sendable {
 /// A place in JSON text. The text itself is passed to every call.
 package struct JSONScanner {
     package var offset: Int
+    /// Whether an escape was met in a string.
+    private(set) var hasMetEscape = false
+    /// Whether a line break was met between tokens.
+    private(set) var hasMetLineBreak = false
 
     /// Nesting that a reader follows at most; deeper text is refused.
     package static let depthMax = 64
@@ -23,7 +27,10 @@ package struct JSONScanner {
         while offset < text.byteCount {
             let byte = text.byte(at: offset)
             switch byte {
-            case 0x20, 0x09, 0x0A, 0x0D: offset += 1
+            case 0x20, 0x09: offset += 1
+            case 0x0A, 0x0D:
+                hasMetLineBreak = true
+                offset += 1
             default: return byte
             }
         }
@@ -87,6 +94,7 @@ package struct JSONScanner {
     }
 
     private mutating func escape(_ text: RawSpan) throws(JSONError) {
+        hasMetEscape = true
         guard offset + 1 < text.byteCount else { throw fault("a string has no end") }
         switch text.byte(at: offset + 1) {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"),

@@ -9,7 +9,7 @@ package enum JSONText {
     package static func string(_ text: RawSpan, _ range: Range<Int>) -> String {
         let content = text.extracting(range)
         guard content.offset(of: UInt8(ascii: "\\")) != nil else {
-            return content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+            return content.text
         }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(content.byteCount)

@@ -208,7 +208,7 @@ extension JSONFields {
 
     /// A member that must be a number within the range of a double if it is there.
     fileprivate func finite(_ name: StaticString) throws(EventError) -> Double? {
-        guard let value = try number(name)?.doubleValue else { return nil }
+        guard let value = try double(name) else { return nil }
         guard value.isFinite else {
             throw EventError(.invalidData, "\(place).\(name) is not a finite number")
         }

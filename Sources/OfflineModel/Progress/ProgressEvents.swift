@@ -64,8 +64,8 @@ public struct LessonCompleted: EventPayload, Hashable {
         userId = try fields.identifier("userId")
         courseId = try fields.identifier("courseId")
         lessonId = try fields.identifier("lessonId")
-        score = try fields.number("score")?.doubleValue
-        durationSeconds = try fields.number("durationSeconds")?.doubleValue
+        score = try fields.double("score")
+        durationSeconds = try fields.double("durationSeconds")
         if let score, !(0...1).contains(score) {
             throw EventError(.invalidData, "data.score is not between 0 and 1")
         }

@@ -1,0 +1,49 @@
+// Numbers as nearly all are written, read without an object for their digits. JSONNumber reads every
+// number, and exactly.
+
+import LogFormat
+
+/// A number of at most fifteen digits, perhaps with a point, without an exponent.
+struct PlainNumber {
+    private let isNegative: Bool
+    /// All digits as one number.
+    private let digits: Int
+    /// How many of them stand behind the point.
+    private let fraction: Int
+
+    private static let powers: [Double] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+    ]
+
+    /// - Parameter text: a number in checked JSON text.
+    /// - Returns: nil for other numbers.
+    init?(_ text: RawSpan) {
+        guard (1...17).contains(text.byteCount) else { return nil }
+        isNegative = text.byte(at: 0) == UInt8(ascii: "-")
+        var (digits, count, fraction, isFraction) = (0, 0, 0, false)
+        for offset in (isNegative ? 1 : 0)..<text.byteCount {
+            let digit = text.byte(at: offset) &- UInt8(ascii: "0")
+            if digit <= 9 {
+                digits = digits * 10 + Int(digit)
+                count += 1
+                if isFraction { fraction += 1 }
+            } else if text.byte(at: offset) == UInt8(ascii: ".") {
+                isFraction = true
+            } else {
+                return nil
+            }
+        }
+        guard count <= 15 else { return nil }
+        (self.digits, self.fraction) = (digits, fraction)
+    }
+
+    /// The number if it is written as a whole one.
+    var whole: Int? { fraction == 0 ? (isNegative ? -digits : digits) : nil }
+
+    /// The nearest double: both numbers of the division are exact, so its result is rounded once.
+    /// W. D. Clinger, How to read floating point numbers accurately, PLDI 1990.
+    var double: Double {
+        let value = Double(digits) / Self.powers[fraction]
+        return isNegative ? -value : value
+    }
+}
