@@ -2,13 +2,14 @@
 // event, and what an error leaves behind.
 
 import DaybookTestKit
-import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import EventSourcing
 
 /// Counts events and sums what they carry; not independent of order on purpose: it keeps the last.
 private struct Tally: Projection {
@@ -20,6 +21,18 @@ private struct Tally: Projection {
     mutating func fold(_ event: Event) {
         count += 1
         last = event.subject
+    }
+}
+
+/// Takes in one type only.
+private struct Visits: Projection {
+    static let name = "visits"
+    static let version = 1
+    static let eventTypes: Set<String>? = [Visited.type]
+    var places: [String] = []
+    init() {}
+    mutating func fold(_ event: Event) {
+        if let visited = try? event.payload(as: Visited.self) { places.append(visited.place) }
     }
 }
 
@@ -40,7 +53,7 @@ private func open(
                 if draft.subject == nil { throw EventError(.invalidData, "no subject") }
             }
         ]),
-        views: [Tally.self],
+        views: [Tally.self, Visits.self],
         environment: LogEnvironment(
             fileSystem: files, now: now,
             random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } },
@@ -68,6 +81,20 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         #expect(try Visited(json: event.content.json ?? []).place == "Lisbon")
         #expect(event.lane == "Lisbon" && event.isOwn)
         try await again.close()
+    }
+
+    @Test(.verifies("VIEW-26"))
+    func `a view counts events that do not concern it as folded`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        try await store.append([draft("a"), draft("b")])
+        #expect(store.present(Visits.self).through == Position(2))
+        try await store.append(Visited(place: "Lisbon"))
+        try await store.append([draft("c")], durability: .relaxed)
+        #expect(store.present(Visits.self).through == Position(4))
+        #expect(store.view(Visits.self).places == ["Lisbon"])
+        #expect(store.present(Tally.self).through == Position(4))
+        #expect(store.view(Tally.self).count == 4)
+        try await store.close()
     }
 
     @Test(.verifies("LINE-6"))

@@ -26,8 +26,19 @@ private struct FoldedBatch: Sendable {
     var events: ArraySlice<Event> = []
     /// For each event a bit for each view that takes it in.
     var concerns: [UInt64] = []
-    /// The last position, also if its event is passed over.
-    var through = Position.zero
+}
+
+/// How far all views of a set have folded. A view that an event does not concern is not touched.
+private final class FoldProgress: Sendable {
+    private let position = Atomic<UInt64>(0)
+
+    /// The last position that every view has folded, or passed over.
+    var through: Position { Position(position.load(ordering: .acquiring)) }
+
+    /// All views have come to a position.
+    func advance(to through: Position) {
+        position.store(through.rawValue, ordering: .releasing)
+    }
 }
 
 /// The state of one view at a moment, to be encoded at leisure.
@@ -48,19 +59,28 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         var through = Position.zero
     }
 
+    /// `through` may be behind: what came after did not concern the view.
     private let state = Mutex(Present())
+    private let progress: FoldProgress
     let types: UInt64
 
-    init(_ catalogue: EventCatalogue) {
+    init(_ catalogue: EventCatalogue, _ progress: FoldProgress) {
+        self.progress = progress
         types = catalogue.fingerprint(includingRules: View.dependsOnRules)
     }
 
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
-    var present: Present { state.withLock { $0 } }
+    var present: Present {
+        // Asked first: whatever all views have folded by now is in the state.
+        let through = progress.through
+        var present = state.withLock { $0 }
+        present.through = max(present.through, through)
+        return present
+    }
     var projection: any Projection { present.view }
     var isStored: Bool { (try? View().encodedState()) != nil }
-    var through: Position { state.withLock { $0.through } }
+    var through: Position { max(progress.through, state.withLock { $0.through }) }
 
     var foldsAll: Bool { View.eventTypes == nil }
     func folds(_ type: String) -> Bool { View.folds(type) }
@@ -74,7 +94,6 @@ private final class ViewBox<View: Projection>: AnyViewBox {
                 state.view.fold(batch.events[start + index])
                 state.through = batch.events[start + index].position
             }
-            state.through = max(state.through, batch.through)
         }
     }
 
@@ -111,7 +130,10 @@ struct ViewSet: Sendable {
     private let bits: [(box: any AnyViewBox, bit: UInt64)]
     /// The bits of the views that take in events of a type; of a type that is not here, `toAll`.
     private let concerns: [String: UInt64]
+    /// The same for the catalogue's types, by number.
+    private let concernsOfKnown: [UInt64]
     private let toAll: UInt64
+    private let progress = FoldProgress()
     private let views: [any Projection.Type]
     private let catalogue: EventCatalogue
     /// Events that could not be brought to their newest form.
@@ -130,7 +152,7 @@ struct ViewSet: Sendable {
 
     init(_ views: [any Projection.Type], _ catalogue: EventCatalogue) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
-        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue) }
+        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue, progress) }
         self.boxes = boxes
         let bits = boxes.values.enumerated().map { ($1, UInt64(1) << UInt64($0 % 64)) }
         let types = Set(views.flatMap { $0.eventTypes ?? [] })
@@ -140,6 +162,7 @@ struct ViewSet: Sendable {
         self.bits = bits
         concerns = Dictionary(
             uniqueKeysWithValues: types.map { type in (type, bitsOfViews { $0.folds(type) }) })
+        concernsOfKnown = catalogue.known.all.map { type in bitsOfViews { $0.folds(type.name) } }
         toAll = bitsOfViews { $0.foldsAll }
         self.views = views
         self.catalogue = catalogue
@@ -180,9 +203,9 @@ struct ViewSet: Sendable {
     }
 
     private static func box<View: Projection>(
-        _ view: View.Type, _ catalogue: EventCatalogue
+        _ view: View.Type, _ catalogue: EventCatalogue, _ progress: FoldProgress
     ) -> any AnyViewBox {
-        ViewBox<View>(catalogue)
+        ViewBox<View>(catalogue, progress)
     }
 
     /// The names of the views.
@@ -219,19 +242,31 @@ struct ViewSet: Sendable {
         guard let last = events.last?.position else { return }
         let discarded = takeIn(events)
         func isPassedOver(_ event: Event) -> Bool { discarded.contains(event.position) }
-        var batch = FoldedBatch(events: events, through: last)
+        var batch = FoldedBatch(events: events)
         if catalogue.hasUpcasters {
             batch.events = events.map { isPassedOver($0) ? $0 : upcast($0) }[...]
         }
-        batch.concerns = batch.events.map { isPassedOver($0) ? 0 : concerns[$0.type] ?? toAll }
-        guard events.count >= ParallelWork.itemsMin else {
-            for (box, bit) in bits { box.fold(batch, bit: bit) }
-            return
+        batch.concerns = batch.events.map { isPassedOver($0) ? 0 : viewsConcerned(by: $0) }
+        let concerned = batch.concerns.reduce(0, |)
+        let folding = bits.filter { $0.bit & concerned != 0 }
+        if events.count < ParallelWork.itemsMin {
+            for (box, bit) in folding { box.fold(batch, bit: bit) }
+        } else {
+            // No view needs another.
+            DispatchQueue.concurrentPerform(iterations: folding.count) { [batch] number in
+                folding[number].box.fold(batch, bit: folding[number].bit)
+            }
         }
-        // No view needs another.
-        DispatchQueue.concurrentPerform(iterations: bits.count) { [batch] number in
-            bits[number].box.fold(batch, bit: bits[number].bit)
+        progress.advance(to: last)
+    }
+
+    private func viewsConcerned(by event: Event) -> UInt64 {
+        if let type = event.knownType, type.number < concernsOfKnown.count,
+            catalogue.known.all[type.number] === type
+        {
+            return concernsOfKnown[type.number]
         }
+        return concerns[event.type] ?? toAll
     }
 
     /// Takes in what events say of others that were taken back.
