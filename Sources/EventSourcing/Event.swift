@@ -96,78 +96,61 @@ public struct EventDraft: Hashable, Sendable {
     }
 }
 
-/// A recorded event.
+/// A recorded event. A copy costs the same, however much the event holds. O(1).
 public struct Event: Hashable, Sendable {
-    /// The log that made it.
-    public let source: UUID
-    /// Its number under its source.
-    public let sequence: UInt64
-    /// Its place in this log.
-    public let position: Position
-    /// What was recorded; lane and time are always set. In an event that a view or a subscription
-    /// gets, type and data are those of the newest type that the catalogue knows a way to.
-    public private(set) var content: EventDraft
-    /// Whether this log made it.
-    public let isOwn: Bool
-    /// The name of the action if the event is shipped to the server: as the rule of the recorded
-    /// type says, or that of the type which has replaced it.
-    public let action: String?
-    /// Whether the catalogue has such a rule.
-    public let isKnownType: Bool
-    /// Bytes of the event's line, newline not included.
-    public let lineBytes: Int
-    /// The data, if they were read already.
+    /// What all copies share.
     @usableFromInline
-    private(set) var decoded: DecodedPayload
+    let record: EventRecord
 
     package init(
         _ prefix: LinePrefix, content: EventDraft, catalogue: EventCatalogue, lineBytes: Int
     ) {
-        self.init(
-            prefix, content: content, catalogue: catalogue, lineBytes: lineBytes, DecodedPayload())
+        self.init(prefix, content, catalogue.known.type(named: content.type), nil, lineBytes)
     }
 
+    /// - Parameters:
+    ///   - type: what the catalogue knows of the content's type.
+    ///   - decoded: the data, if they were read already.
     init(
-        _ prefix: LinePrefix, content: EventDraft, catalogue: EventCatalogue, lineBytes: Int,
-        _ decoded: DecodedPayload
+        _ prefix: LinePrefix, _ content: EventDraft, _ type: KnownType?, _ decoded: AnyDecoded?,
+        _ lineBytes: Int
     ) {
-        self.decoded = decoded
-        source = UUID(integer: prefix.source)
-        sequence = prefix.sequence
-        position = prefix.position
-        isOwn = prefix.isOwn
-        self.content = content
-        let rule = catalogue.rule(ofStored: content.type)
-        action = rule?.action
-        isKnownType = rule != nil
-        self.lineBytes = lineBytes
+        record = EventRecord(prefix, content, type, recordedAs: type, decoded, lineBytes)
     }
+
+    private init(_ record: EventRecord) { self.record = record }
+
+    /// The same event in a newer form.
+    func with(_ content: EventDraft, by catalogue: EventCatalogue) -> Event {
+        Event(
+            EventRecord(
+                prefix, content, catalogue.known.type(named: content.type),
+                recordedAs: record.recordedType, nil, lineBytes))
+    }
+
+    /// The log that made it.
+    public var source: UUID { UUID(integer: prefix.source) }
+    /// Its number under its source.
+    public var sequence: UInt64 { prefix.sequence }
+    /// Its place in this log.
+    public var position: Position { prefix.position }
+    /// What was recorded; lane and time are always set. In an event that a view or a subscription
+    /// gets, type and data are those of the newest type that the catalogue knows a way to.
+    public var content: EventDraft { record.content }
+    /// Whether this log made it.
+    public var isOwn: Bool { prefix.isOwn }
+    /// The name of the action if the event is shipped to the server: as the rule of the recorded
+    /// type says, or that of the type which has replaced it.
+    public var action: String? { record.recordedType?.storedRule?.action }
+    /// Whether the catalogue has such a rule.
+    public var isKnownType: Bool { record.recordedType?.storedRule != nil }
+    /// Bytes of the event's line, newline not included.
+    public var lineBytes: Int { record.lineBytes }
 
     /// What its line begins with.
-    var prefix: LinePrefix {
-        isOwn
-            ? LinePrefix(own: id.integer, source: source.integer, at: position)
-            : LinePrefix(
-                id: id.integer, source: source.integer, sequence: sequence, position: position)
-    }
-
-    /// The same event with another content.
-    func with(_ content: EventDraft) -> Event {
-        var event = self
-        event.content = content
-        event.decoded = DecodedPayload()
-        return event
-    }
-
-    /// The same event with its data read as the rule of its type says, if they can be.
-    func decoded(by catalogue: EventCatalogue) -> Event {
-        guard decoded.value == nil, let json = content.json, let rule = catalogue[type] else {
-            return self
-        }
-        var event = self
-        event.decoded = DecodedPayload(rule.decode(json))
-        return event
-    }
+    var prefix: LinePrefix { record.prefix }
+    /// What the catalogue knows of its type.
+    var knownType: KnownType? { record.type }
 
     /// The event's data as a type. A store reads the data of an event once, however many views and
     /// subscribers ask for them.
@@ -175,23 +158,70 @@ public struct Event: Hashable, Sendable {
     /// - Throws: what the type throws for data that it cannot read.
     @inlinable
     public func payload<Payload: EventPayload>(as type: Payload.Type) throws -> Payload {
-        if let decoded = decoded.value as? Decoded<Payload> { return decoded.payload }
-        return try Payload(json: content.json ?? [])
+        if let decoded = record.decoded as? Decoded<Payload> { return decoded.payload }
+        return try Payload(json: json ?? [])
     }
 
+    /// The data if they are JSON.
+    @usableFromInline
+    var json: [UInt8]? { record.content.json }
+
     /// The event's identity.
-    public var id: UUID { content.id }
+    public var id: UUID { record.content.id }
     /// What happened.
-    public var type: String { content.type }
+    public var type: String { record.content.type }
     /// What it happened to.
-    public var subject: String? { content.subject }
+    public var subject: String? { record.content.subject }
     /// The lane whose order it keeps.
-    public var lane: String { content.lane ?? "" }
+    public var lane: String { record.content.lane ?? "" }
     /// When it happened.
-    public var time: Timestamp { content.time ?? Timestamp(milliseconds: 0) }
+    public var time: Timestamp { record.content.time ?? Timestamp(milliseconds: 0) }
 
     /// What decides between two events that touch the same thing: the greater wins.
-    public var stamp: Stamp { Stamp(time: time, source: source.integer, sequence: sequence) }
+    public var stamp: Stamp {
+        Stamp(time: time, source: prefix.source, sequence: prefix.sequence)
+    }
+
+    /// Equal if all that is known of them is.
+    public static func == (one: Event, other: Event) -> Bool {
+        one.record === other.record
+            || one.prefix == other.prefix && one.content == other.content
+                && one.action == other.action && one.isKnownType == other.isKnownType
+                && one.lineBytes == other.lineBytes
+    }
+
+    /// Hashes place and identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(position)
+        hasher.combine(id)
+    }
+}
+
+/// What an event holds. An object, since events are handed on often and never change.
+@usableFromInline
+final class EventRecord: Sendable {
+    let prefix: LinePrefix
+    @usableFromInline
+    let content: EventDraft
+    let type: KnownType?
+    /// The type that the event was recorded with, where a newer one has replaced it.
+    let recordedType: KnownType?
+    /// The data, if they were read already. It says nothing that the data do not say.
+    @usableFromInline
+    let decoded: (any AnyObject & Sendable)?
+    let lineBytes: Int
+
+    init(
+        _ prefix: LinePrefix, _ content: EventDraft, _ type: KnownType?,
+        recordedAs recordedType: KnownType?, _ decoded: AnyDecoded?, _ lineBytes: Int
+    ) {
+        self.prefix = prefix
+        self.content = content
+        self.type = type
+        self.recordedType = recordedType
+        self.decoded = decoded
+        self.lineBytes = lineBytes
+    }
 }
 
 /// The order in which events of any logs count: time, then source, then sequence.

@@ -8,6 +8,8 @@ public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
+    /// All types that have a rule or an upcaster.
+    private(set) var known = KnownTypes()
 
     /// Bytes of a line of a shipped type.
     package static let shippedBytesMax = 256 * 1024
@@ -44,6 +46,14 @@ public struct EventCatalogue: Sendable {
                 "upcasters lead from the event type \(type) back to it")
             self.upcasters[type] = upcaster
         }
+        let types = Set([String](self.rules.keys) + self.upcasters.keys).map(EntityID.init).sorted()
+        known = KnownTypes(
+            types.enumerated().map { number, type in
+                let rule = self.rules[type.string]
+                return KnownType(
+                    type.string, number: number, rule: rule,
+                    storedRule: rule ?? self.rules[newestType(of: type.string)])
+            })
     }
 
     /// This catalogue for a log that all accounts share: shipped types are refused there, since
@@ -63,7 +73,7 @@ public struct EventCatalogue: Sendable {
     }
 
     /// The rule of a type, if it is known.
-    public subscript(type: String) -> EventRule? { rules[type] }
+    public subscript(type: String) -> EventRule? { known.type(named: type)?.rule }
 
     /// The types that have a rule, sorted.
     public var types: [String] { rules.keys.sorted() }
@@ -84,7 +94,7 @@ public struct EventCatalogue: Sendable {
     /// - Returns: the data, if the rule has read them.
     func normalised(_ draft: inout EventDraft) throws(EventError) -> AnyDecoded? {
         guard !draft.type.isEmpty else { throw EventError(.badAttribute, "type is empty") }
-        guard let rule = rules[draft.type] else { return nil }
+        guard let rule = self[draft.type] else { return nil }
         guard rule.action == nil || !refusesShipped else {
             throw EventError(
                 .refused,
@@ -110,10 +120,6 @@ public struct EventCatalogue: Sendable {
         while let upcaster = upcasters[newest] { newest = upcaster.newType }
         return newest
     }
-
-    /// The rule that says what becomes of stored events of a type: its own, or that of the type
-    /// that has replaced it.
-    func rule(ofStored type: String) -> EventRule? { rules[type] ?? rules[newestType(of: type)] }
 
     /// An event in its newest form, as views and subscriptions get it: type and data are converted,
     /// everything else stays. An event of a type that no upcaster leads from is returned as it is.
@@ -141,7 +147,7 @@ public struct EventCatalogue: Sendable {
             content.type = upcaster.newType
             content.data = .json(converted)
         }
-        return event.with(content)
+        return event.with(content, by: self)
     }
 
     /// An event in its newest form, or as it was recorded where it cannot be converted.

@@ -46,26 +46,13 @@ extension EventPayload where Self: Codable {
 final class Decoded<Payload: EventPayload>: Sendable {
     @usableFromInline
     let payload: Payload
+    @usableFromInline
     init(_ payload: Payload) { self.payload = payload }
 }
 
 /// A `Decoded` of any type.
-typealias AnyDecoded = any AnyObject & Sendable
-
-/// What an event carries of its data, if they were read. It says nothing that the data do not say,
-/// so all are equal.
 @usableFromInline
-struct DecodedPayload: Hashable, Sendable {
-    @usableFromInline
-    let value: (any AnyObject & Sendable)?
-
-    init(_ value: AnyDecoded? = nil) { self.value = value }
-
-    @usableFromInline
-    static func == (lhs: DecodedPayload, rhs: DecodedPayload) -> Bool { true }
-    @usableFromInline
-    func hash(into hasher: inout Hasher) {}
-}
+typealias AnyDecoded = any AnyObject & Sendable
 
 extension EventDraft {
     /// A draft of a typed event.

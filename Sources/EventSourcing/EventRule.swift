@@ -34,7 +34,8 @@ public struct EventRule: Sendable {
         }
     }
 
-    private init(
+    @usableFromInline
+    init(
         _ type: String, _ action: String?, _ beginsEntity: Bool,
         decode: @escaping @Sendable ([UInt8]) -> AnyDecoded?,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
@@ -59,6 +60,7 @@ public struct EventRule: Sendable {
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
     ///   - beginsEntity: whether later events of its lane make no sense without it.
+    @inlinable
     public static func of<P: EventPayload>(
         _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false
     ) -> EventRule {

@@ -6,14 +6,17 @@ import LogStorage
 extension LogReader {
     /// Calls `body` with every event whose position is at least `first`, in order; false stops.
     ///
+    /// - Parameter readsData: asked for each event; as in `LineDecoder.event`.
     /// - Throws: as `forEachLine`, and `corrupt` for a line that is not an event.
     @discardableResult
     package func forEachEvent(
         from first: Position = Position(1), catalogue: EventCatalogue,
-        _ body: (Event) throws -> Bool
+        readsData: () -> Bool = { false }, _ body: (Event) throws -> Bool
     ) throws -> Outcome {
         try forEachLine(from: first) { prefix, line in
-            try body(try Self.event(line, prefix, catalogue, directory: directory))
+            try body(
+                try Self.event(
+                    line, prefix, catalogue, directory: directory, readsData: readsData()))
         }
     }
 
@@ -28,11 +31,13 @@ extension LogReader {
         return try event(line, prefix, catalogue, directory: directory)
     }
 
+    /// - Parameter readsData: as in `LineDecoder.event`.
     static func event(
-        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, directory: String
+        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, directory: String,
+        readsData: Bool = false
     ) throws(LogError) -> Event {
         do throws(EventError) {
-            return try LineDecoder.event(line, prefix, catalogue)
+            return try LineDecoder.event(line, prefix, catalogue, readsData: readsData)
         } catch {
             throw LogError(
                 .corrupt, path: directory, positions: prefix.position...prefix.position,
@@ -44,12 +49,16 @@ extension LogReader {
 extension Log {
     /// Calls `body` with every committed event from a position on, in order.
     ///
+    /// - Parameter readsData: asked for each event; as in `LineDecoder.event`.
     /// - Throws: as `forEachLine`, and `corrupt` for a line that is not an event.
     package func forEachEvent(
-        from first: Position, catalogue: EventCatalogue, _ body: (Event) throws -> Bool
+        from first: Position, catalogue: EventCatalogue, readsData: () -> Bool = { false },
+        _ body: (Event) throws -> Bool
     ) throws {
         try forEachLine(from: first) { prefix, line in
-            try body(try LogReader.event(line, prefix, catalogue, directory: directory))
+            try body(
+                try LogReader.event(
+                    line, prefix, catalogue, directory: directory, readsData: readsData()))
         }
     }
 }

@@ -96,6 +96,11 @@ extension RawSpan {
     package var array: [UInt8] {
         withUnsafeBytes { Array($0) }
     }
+
+    /// The bytes as text; what is not UTF-8 becomes U+FFFD.
+    package var text: String {
+        withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
 }
 
 extension Array<UInt8> {

@@ -19,11 +19,11 @@ import Testing
             history.addOwn(EventDraft(type: "t", subject: "s\(number)"))
         }
         return EventRuns(
-            source: { body in
+            source: { _, body in
                 for event in events { guard try body(event) else { break } }
                 if fails { throw Stop() }
                 return events.last?.position ?? .zero
-            }, catalogue: EventCatalogue(), isShort: isShort)
+            }, isShort: isShort)
     }
 
     @Test(arguments: [0, 1, 511, 512, 513, 5_000], [true, false])

@@ -28,67 +28,70 @@ package enum LineDecoder {
 
     /// The event of a line that this log holds.
     ///
+    /// - Parameter readsData: whether the data are read as the rule of the type says, for whoever
+    ///   asks for them later.
     /// - Throws: `EventError` where the line is not what a writer of this format writes.
     package static func event(
-        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
+        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, readsData: Bool = false
     ) throws(EventError) -> Event {
-        let decoded = try read(line, prefix)
-        guard decoded.draft.lane != nil, decoded.draft.time != nil else {
-            throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
-        }
-        return Event(
-            prefix, content: decoded.draft, catalogue: catalogue, lineBytes: line.byteCount)
+        let (draft, type) = try content(line, prefix, catalogue)
+        let decoded =
+            if readsData, let rule = type?.rule, let json = draft.json { rule.decode(json) } else {
+                nil as AnyDecoded?
+            }
+        return Event(prefix, draft, type, decoded, line.byteCount)
     }
 
-    /// Whether a line is read as an event, for a plain event whose line `LineEncoder` has made: its
-    /// members stand where it puts them. Builds nothing.
+    private static func content(
+        _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
+    ) throws(EventError) -> (EventDraft, KnownType?) {
+        if let plain = PlainLine(line, prefix) {
+            let name = line.extracting(plain.type)
+            let type = catalogue.known.type(named: name)
+            let subject = plain.subject.map { line.extracting($0).text }
+            let lane = line.extracting(plain.lane)
+            let draft = EventDraft(
+                id: UUID(integer: prefix.id), type: type?.name ?? name.text, subject: subject,
+                // Mostly the same text: it need not be held twice.
+                lane: subject.flatMap { lane.isEqual(to: $0) ? $0 : nil } ?? lane.text,
+                time: Timestamp(milliseconds: plain.time),
+                data: plain.data.map { .json(line.extracting($0).array) } ?? .none)
+            return (draft, type)
+        }
+        let draft = try read(line, prefix).draft
+        guard draft.lane != nil, draft.time != nil else {
+            throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
+        }
+        return (draft, catalogue.known.type(named: draft.type))
+    }
+
+    /// Whether a line is read as an event, for a plain event whose line `LineEncoder` has made. Builds
+    /// nothing.
     ///
     /// - Returns: false also where only `decode(_:)` can tell, as with escapes and extensions.
     static func surelyReads(_ line: RawSpan, _ prefix: LinePrefix, as draft: EventDraft) -> Bool {
-        guard line.byteCount <= FormatLimit.lineBytesMax, (try? checkUTF8(line)) != nil,
-            (try? LinePrefix(line)) == prefix, prefix.id == draft.id.integer,
-            isVersion4(prefix.id), draft.extensions.isEmpty, draft.dataContentType == nil
+        guard (try? LinePrefix(line)) == prefix, prefix.id == draft.id.integer,
+            draft.extensions.isEmpty, draft.dataContentType == nil,
+            let plain = PlainLine(line, prefix), line.extracting(plain.type).isEqual(to: draft.type),
+            plain.time == draft.time?.milliseconds, let lane = draft.lane,
+            line.extracting(plain.lane).isEqual(to: lane)
         else { return false }
-        var scanner = JSONScanner(at: prefix.byteCount - 1)
-        func reads(_ text: String) -> Bool {
-            guard let range = try? scanner.string(line) else { return false }
-            let written = line.extracting(range)
-            return !range.isEmpty && written.offset(of: UInt8(ascii: "\\")) == nil
-                && written.isEqual(to: text)
+        switch (plain.subject, draft.subject) {
+        case (nil, nil): break
+        case (let range?, let subject?):
+            guard line.extracting(range).isEqual(to: subject) else { return false }
+        default: return false
         }
-        func stepsOver(_ text: StaticString) -> Bool {
-            guard line.matches(text, at: scanner.offset) else { return false }
-            scanner.offset += text.utf8CodeUnitCount
-            return true
+        switch (plain.data, draft.data) {
+        case (nil, .none): return true
+        case (let range?, .json(let json)):
+            return range.count == json.count
+                && json.withUnsafeBytes { line.matches($0, at: range.lowerBound) }
+        default: return false
         }
-        guard reads(draft.type) else { return false }
-        if let subject = draft.subject {
-            guard stepsOver(",\"subject\":"), reads(subject) else { return false }
-        }
-        if let lane = draft.lane {
-            guard stepsOver(",\"partitionkey\":"), reads(lane) else { return false }
-        }
-        guard let time = draft.time, stepsOver(",\"time\":\""),
-            LineText.time(line, at: scanner.offset) == time.milliseconds
-        else { return false }
-        scanner.offset += 24
-        guard stepsOver("\"") else { return false }
-        switch draft.data {
-        case .none: break
-        case .base64: return false
-        case .json(let json):
-            guard stepsOver(",\"data\":"), let value = try? scanner.value(line, depth: 1) else {
-                return false
-            }
-            let written = line.extracting(value)
-            guard !JSONText.hasLineBreaks(written), written.byteCount == json.count,
-                json.withUnsafeBytes({ written.matches($0) })
-            else { return false }
-        }
-        return stepsOver("}") && scanner.offset == line.byteCount
     }
 
-    private static func isVersion4(_ id: UInt128) -> Bool {
+    static func isVersion4(_ id: UInt128) -> Bool {
         (id >> 76) & 0xF == 4 && (id >> 62) & 0b11 == 0b10
     }
 
@@ -125,7 +128,7 @@ package enum LineDecoder {
         return try reader.finish()
     }
 
-    private static func checkUTF8(_ line: RawSpan) throws(JSONError) {
+    static func checkUTF8(_ line: RawSpan) throws(JSONError) {
         if line.isASCII { return }
         let isValid = line.withUnsafeBytes { bytes in
             String(validating: bytes, as: UTF8.self) != nil

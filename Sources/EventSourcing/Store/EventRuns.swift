@@ -9,10 +9,10 @@ import Synchronization
 
 /// Events in order, some at a time.
 struct EventRuns: Sendable {
-    /// Calls its argument with every event, in order; false stops. Gives back the last position that
-    /// it has come to.
-    let source: @Sendable (_ body: (Event) throws -> Bool) throws -> Position
-    let catalogue: EventCatalogue
+    /// Calls its second argument with every event, in order; false stops. The first says, for each
+    /// event, whether its data are to be read. Gives back the last position that it has come to.
+    let source:
+        @Sendable (_ readsData: () -> Bool, _ body: (Event) throws -> Bool) throws -> Position
     /// Whether there are so few that reading ahead costs more than it saves.
     var isShort = false
 
@@ -33,36 +33,46 @@ struct EventRuns: Sendable {
     @discardableResult
     func forEach(_ body: ([Event]) throws -> Void) throws -> Position {
         if isShort {
-            return try gather { run in
+            return try gather(readsData: { true }, dropOne: {}) { run in
                 try body(run)
                 return true
             }
         }
         let handover = Handover()
         let reader = Thread { [self] in
-            handover.end(Result { try gather(handover.put) })
+            handover.end(Result { try handover.fill(from: self) })
         }
         reader.qualityOfService = .userInitiated
         reader.start()
         defer { handover.cancel() }
-        while let run = handover.take() { try body(run) }
+        while let run = handover.take() {
+            try body(run)
+            handover.giveBack(run)
+        }
         return try handover.result()
     }
 
-    /// - Parameter put: takes a run; false stops.
-    private func gather(_ put: ([Event]) throws -> Bool) throws -> Position {
+    /// - Parameters:
+    ///   - readsData: asked before each run.
+    ///   - dropOne: called for each event.
+    ///   - put: takes a run; false stops.
+    fileprivate func gather(
+        readsData: () -> Bool, dropOne: () -> Void, _ put: ([Event]) throws -> Bool
+    ) throws -> Position {
         var (run, bytes, goesOn): ([Event], Int, Bool) = ([], 0, true)
+        var runReadsData = readsData()
         func handOn() throws {
             guard goesOn, !run.isEmpty else { return }
             // Who throws wants no more either.
             goesOn = false
             goesOn = try put(run)
-            (run, bytes) = ([], 0)
+            (run, bytes, runReadsData) = ([], 0, readsData())
         }
         let read = Result {
-            try source { event in
-                run.append(event.decoded(by: catalogue))
+            try source({ runReadsData }) { event in
+                run.append(event)
                 bytes += event.lineBytes
+                dropOne()
                 if Self.isFull(events: run.count, bytes: bytes) { try handOn() }
                 return goesOn
             }
@@ -79,28 +89,36 @@ extension Log {
     ) -> EventRuns {
         let count = Int(clamping: next.rawValue) - Int(clamping: first.rawValue)
         return EventRuns(
-            source: { body in
-                try self.forEachEvent(from: first, catalogue: catalogue) { event in
-                    try event.position <= last && body(event)
+            source: { readsData, body in
+                try self.forEachEvent(from: first, catalogue: catalogue, readsData: readsData) {
+                    try $0.position <= last && body($0)
                 }
                 return Position(self.next.rawValue - 1)
-            }, catalogue: catalogue, isShort: count < 2_000)
+            }, isShort: count < 2_000)
     }
 }
 
 extension LogReader {
     /// The events from a position on.
     func runs(from first: Position = Position(1), catalogue: EventCatalogue) -> EventRuns {
-        EventRuns(
-            source: { try self.forEachEvent(from: first, catalogue: catalogue, $0).last },
-            catalogue: catalogue)
+        EventRuns { readsData, body in
+            try self.forEachEvent(
+                from: first, catalogue: catalogue, readsData: readsData, body
+            ).last
+        }
     }
 }
 
 /// Where one thread leaves runs for another: few at a time, so that memory does not grow.
+///
+/// Both have as much to do as they can: the reader reads the data of events only while the other has
+/// something to go on with, who else reads them for each view. What the other is done with goes back,
+/// and for each event that is made one is dropped: an allocator is fast with memory of the same thread
+/// that was just given back, and locks for that of another.
 private final class Handover: Sendable {
     private struct State {
         var runs: [[Event]] = []
+        var spent: [[Event]] = []
         var end: Result<Position, any Error>?
         var isCancelled = false
     }
@@ -112,10 +130,22 @@ private final class Handover: Sendable {
 
     init() { for _ in 0..<Self.runsMax { room.signal() } }
 
+    /// Leaves all runs, one after the other.
+    func fill(from runs: EventRuns) throws -> Position {
+        var spent: [Event] = []
+        return try runs.gather(
+            readsData: {
+                state.withLock { state in
+                    if spent.isEmpty, let run = state.spent.popLast() { spent = run }
+                    return !state.runs.isEmpty
+                }
+            }, dropOne: { _ = spent.popLast() }, put)
+    }
+
     /// Waits until there is room, and leaves a run.
     ///
     /// - Returns: false if nobody wants more.
-    func put(_ run: [Event]) -> Bool {
+    private func put(_ run: [Event]) -> Bool {
         room.wait()
         let isCancelled = state.withLock { state in
             state.runs.append(run)
@@ -124,6 +154,9 @@ private final class Handover: Sendable {
         filled.signal()
         return !isCancelled
     }
+
+    /// Who took a run is done with it.
+    func giveBack(_ run: [Event]) { state.withLock { $0.spent.append(run) } }
 
     /// Nothing more will come.
     func end(_ result: Result<Position, any Error>) {

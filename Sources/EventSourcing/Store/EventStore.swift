@@ -795,8 +795,8 @@ public actor EventStore {
             LineEncoder.append(draft, prefix, to: &batch.lines)
             batch.events.append(
                 Event(
-                    prefix, content: draft, catalogue: catalogue,
-                    lineBytes: batch.lines.count - start - 1, DecodedPayload(decoded)))
+                    prefix, draft, catalogue.known.type(named: draft.type), decoded,
+                    batch.lines.count - start - 1))
             batch.results.append(Appended(id: draft.id, position: next, isNew: true))
             next = next.next
         }

@@ -1,0 +1,58 @@
+// The lines that nearly all are: members in the order in which LineEncoder writes them, no escapes in
+// strings, no extensions. They are read without looking for members by name. Spec/line.md, LINE-1.
+
+import LogFormat
+
+/// Where the members of a plain line stand.
+struct PlainLine {
+    let type: Range<Int>
+    let subject: Range<Int>?
+    let lane: Range<Int>
+    /// Milliseconds since 1970.
+    let time: Int64
+    let data: Range<Int>?
+
+    /// Checks everything behind the prefix: JSON, UTF-8, the order of the members.
+    ///
+    /// - Returns: nil for other lines, which `LineDecoder.decode(_:)` reads or refuses.
+    init?(_ line: RawSpan, _ prefix: LinePrefix) {
+        guard line.byteCount <= FormatLimit.lineBytesMax, LineDecoder.isVersion4(prefix.id),
+            (try? LineDecoder.checkUTF8(line)) != nil
+        else { return nil }
+        var scanner = JSONScanner(at: prefix.byteCount - 1)
+        func text() -> Range<Int>? {
+            guard let range = try? scanner.string(line), !range.isEmpty, !scanner.hasMetEscape else {
+                return nil
+            }
+            return range
+        }
+        func stepsOver(_ text: StaticString) -> Bool {
+            guard line.matches(text, at: scanner.offset) else { return false }
+            scanner.offset += text.utf8CodeUnitCount
+            return true
+        }
+        guard let type = text() else { return nil }
+        self.type = type
+        if stepsOver(",\"subject\":") {
+            guard let range = text() else { return nil }
+            subject = range
+        } else {
+            subject = nil
+        }
+        guard stepsOver(",\"partitionkey\":"), let lane = text(), stepsOver(",\"time\":\""),
+            let time = LineText.time(line, at: scanner.offset)
+        else { return nil }
+        (self.lane, self.time) = (lane, time)
+        scanner.offset += 24
+        guard stepsOver("\"") else { return nil }
+        if stepsOver(",\"data\":") {
+            guard let range = try? scanner.value(line, depth: 1), !scanner.hasMetLineBreak else {
+                return nil
+            }
+            data = range
+        } else {
+            data = nil
+        }
+        guard stepsOver("}"), scanner.offset == line.byteCount else { return nil }
+    }
+}
