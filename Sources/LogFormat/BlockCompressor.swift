@@ -103,12 +103,37 @@ package enum BigCommit {
     package static func append(_ plaintext: RawSpan, to output: inout [UInt8]) {
         precondition(plaintext.byteCount <= FormatLimit.commitPlaintextBytesMax)
         FrameHeader(contentBytes: plaintext.byteCount).append(to: &output)
-        var compressor = BlockCompressor(capacity: plaintext.byteCount)
-        var offset = 0
-        while offset < plaintext.byteCount {
-            let end = min(offset + FormatLimit.blockPlaintextBytesMax, plaintext.byteCount)
-            compressor.append(block: plaintext.extracting(offset..<end), to: &output)
-            offset = end
+        append(blocksFrom: 0, to: plaintext.byteCount, of: plaintext, to: &output)
+    }
+
+    /// The same on two cores: whoever waits for a commit waits half as long for its compression.
+    package static func append(onTwoCores plaintext: [UInt8], to output: inout [UInt8]) {
+        precondition(plaintext.count <= FormatLimit.commitPlaintextBytesMax)
+        FrameHeader(contentBytes: plaintext.count).append(to: &output)
+        let blocks = plaintext.count / FormatLimit.blockPlaintextBytesMax
+        let middle = (blocks + 1) / 2 * FormatLimit.blockPlaintextBytesMax
+        let halves = concurrentMap(2) { half in
+            let (start, end) = half == 0 ? (0, middle) : (middle, plaintext.count)
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(encodedBytesMax(plaintextBytes: end - start))
+            append(blocksFrom: start, to: end, of: plaintext.span.bytes, to: &bytes)
+            return bytes
+        }
+        for half in halves { output += half }
+    }
+
+    /// - Parameter start: where a block begins. What stands before it is its history.
+    private static func append(
+        blocksFrom start: Int, to end: Int, of plaintext: RawSpan, to output: inout [UInt8]
+    ) {
+        let history = max(0, start - FormatLimit.historyBytesMax)
+        var compressor = BlockCompressor(capacity: end - history)
+        if start > 0 { compressor.load(framePlaintext: plaintext.extracting(history..<start)) }
+        var offset = start
+        while offset < end {
+            let next = min(offset + FormatLimit.blockPlaintextBytesMax, end)
+            compressor.append(block: plaintext.extracting(offset..<next), to: &output)
+            offset = next
         }
     }
 

@@ -172,8 +172,8 @@ public final class Log: Sendable {
                 newFrame = try write(lines, &state, isUrgent: true)
             }
             if let newFrame { state.contents.begin(frameAt: newFrame) }
-            for (prefix, range) in parsed {
-                state.contents.add(prefix, line: lines.span.bytes.extracting(range))
+            for line in parsed {
+                state.contents.add(line.prefix, lineBytes: line.bytes, time: line.time)
             }
         }
     }
@@ -197,29 +197,62 @@ public final class Log: Sendable {
         } catch { throw poison(&state, error) }
     }
 
+    /// A line of a commit.
+    private struct ParsedLine {
+        let prefix: LinePrefix
+        let bytes: Int
+        let time: Int64
+    }
+
+    /// What the lines of a commit are; those of a long one are read on two cores.
     private func split(
         _ lines: [UInt8], expecting first: Position
-    ) throws(LogError) -> [(LinePrefix, Range<Int>)] {
-        var result: [(LinePrefix, Range<Int>)] = []
-        var start = 0
-        var expected = first
-        while start < lines.count {
-            guard let end = lines.span.bytes.offset(of: UInt8(ascii: "\n"), from: start) else {
-                preconditionFailure("the last line of a commit has no newline")
+    ) throws(LogError) -> [ParsedLine] {
+        precondition(lines.last == UInt8(ascii: "\n"), "the last line of a commit has no newline")
+        var parsed: [ParsedLine]
+        if lines.count > FormatLimit.blockPlaintextBytesMax,
+            let middle = lines.span.bytes.offset(of: UInt8(ascii: "\n"), from: lines.count / 2)
+        {
+            let halves = concurrentMap(2) { [self] half in
+                let range = half == 0 ? 0..<middle + 1 : middle + 1..<lines.count
+                return Result { () throws(LogError) in
+                    try parse(lines.span.bytes.extracting(range))
+                }
             }
+            parsed = try halves[0].get()
+            parsed += try halves[1].get()
+        } else {
+            parsed = try parse(lines.span.bytes)
+        }
+        var expected = first
+        for line in parsed {
+            precondition(
+                line.prefix.position == expected, "a line does not begin as a stored line must")
+            expected = expected.next
+        }
+        return parsed
+    }
+
+    /// - Parameter lines: each with its newline.
+    private func parse(_ lines: RawSpan) throws(LogError) -> [ParsedLine] {
+        var parsed: [ParsedLine] = []
+        var start = 0
+        while let end = lines.offset(of: UInt8(ascii: "\n"), from: start) {
             guard end - start <= FormatLimit.lineBytesMax else {
                 throw LogError(
                     .tooLarge, path: directory,
                     "a line of \(end - start) bytes; at most \(FormatLimit.lineBytesMax) fit")
             }
-            guard let prefix = try? LinePrefix(lines.span.bytes.extracting(start..<end)),
-                prefix.position == expected
-            else { preconditionFailure("a line does not begin as a stored line must") }
-            result.append((prefix, start..<end))
-            expected = expected.next
+            let line = lines.extracting(start..<end)
+            guard let prefix = try? LinePrefix(line) else {
+                preconditionFailure("a line does not begin as a stored line must")
+            }
+            parsed.append(
+                ParsedLine(
+                    prefix: prefix, bytes: end - start, time: LinePrefix.time(of: line) ?? 0))
             start = end + 1
         }
-        return result
+        return parsed
     }
 
     /// Seals the live segment now; the next append begins a new one. Nothing to do for an empty
@@ -297,7 +330,7 @@ public final class Log: Sendable {
     public func line(id: UInt128) throws(LogError) -> (position: Position, bytes: [UInt8])? {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            if let position = state.contents.positions[id] {
+            if let position = state.contents.position(id: id) {
                 return try Self.frame(&state, of: position).flatMap { frame in
                     frame.line(at: position).map { (position, Array(frame.plaintext[$0.range])) }
                 }

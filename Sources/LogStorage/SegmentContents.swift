@@ -12,7 +12,7 @@ package struct SegmentContents: Sendable {
     package private(set) var times: ClosedRange<Int64>?
     package private(set) var plaintextBytes = 0
     /// Every id with its position, but those in `older`.
-    package private(set) var positions: [UInt128: Position] = [:]
+    private var positions = IDTable()
     /// A frame that has begun and whose first line says where.
     private var newFrame: Int?
     /// The ids that a checkpoint knew.
@@ -43,16 +43,20 @@ package struct SegmentContents: Sendable {
 
     /// Takes in a line.
     package mutating func add(_ prefix: LinePrefix, line: RawSpan) {
+        // A footer has a place for times and none for their absence.
+        add(prefix, lineBytes: line.byteCount, time: LinePrefix.time(of: line) ?? 0)
+    }
+
+    /// Takes in a line that was read already.
+    package mutating func add(_ prefix: LinePrefix, lineBytes: Int, time: Int64) {
         if let offset = newFrame {
             frames.append(FrameEntry(offset: offset, first: prefix.position))
             newFrame = nil
         }
-        positions[prefix.id] = prefix.position
+        positions.set(prefix.id, to: prefix.position.rawValue)
         lines = (lines?.lowerBound ?? prefix.position)...prefix.position
         eventCount += 1
-        plaintextBytes += line.byteCount + 1
-        // A footer has a place for times and none for their absence.
-        let time = LinePrefix.time(of: line) ?? 0
+        plaintextBytes += lineBytes + 1
         times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
     }
 
@@ -61,7 +65,10 @@ package struct SegmentContents: Sendable {
         frames.frame(of: position)
     }
 
-    /// The frames that may hold an id which `positions` does not have. O(log n).
+    /// The position of an id, unless it is one of those that a checkpoint knew. O(1).
+    package func position(id: UInt128) -> Position? { positions[id].map { Position($0) } }
+
+    /// The frames that may hold an id which `position(id:)` does not know. O(log n).
     package func olderFrames(id: UInt128) -> [FrameEntry] {
         guard let older, let numbers = try? older.frames(hash: older.hash(id)) else { return [] }
         return numbers.filter(frames.indices.contains).map { frames[$0] }
@@ -79,8 +86,9 @@ package struct SegmentContents: Sendable {
         // Hashes that a checkpoint kept were made with its seed.
         let seed = older?.hashSeed ?? seed
         var entries = (try? older?.entries()) ?? []
-        entries += positions.map {
-            IDIndexEntry(hash: IDIndex.hash($0.key, seed: seed), frame: frame(of: $0.value))
+        entries += positions.all.map {
+            IDIndexEntry(
+                hash: IDIndex.hash($0.id, seed: seed), frame: frame(of: Position($0.number)))
         }
         return SegmentFooter(
             coveredThrough: coveredThrough ?? lines?.upperBound ?? Position(base.rawValue - 1),

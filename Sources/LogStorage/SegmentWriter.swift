@@ -102,7 +102,7 @@ struct SegmentWriter: ~Copyable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(most + Self.closingBytes)
         if isBig {
-            BigCommit.append(plaintext.span.bytes, to: &bytes)
+            BigCommit.append(onTwoCores: plaintext, to: &bytes)
         } else {
             if !continues {
                 FrameHeader(contentBytes: nil).append(to: &bytes)
