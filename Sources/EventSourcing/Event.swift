@@ -71,15 +71,20 @@ public struct EventDraft: Hashable, Sendable {
         self.data = data
     }
 
-    /// The draft without what a line cannot or need not hold: line breaks between tokens, and the
-    /// media type that is the default.
+    /// The draft without what a line cannot or need not hold.
     package var inLineForm: EventDraft {
         var draft = self
-        if case .json(let json) = data, JSONText.hasLineBreaks(json.span.bytes) {
-            draft.data = .json(JSONText.withoutLineBreaks(json.span.bytes))
-        }
-        if dataContentType == "application/json" { draft.dataContentType = nil }
+        draft.bringIntoLineForm()
         return draft
+    }
+
+    /// Takes out what a line cannot or need not hold: line breaks between tokens, and the media type
+    /// that is the default.
+    mutating func bringIntoLineForm() {
+        if case .json(let json) = data, JSONText.hasLineBreaks(json.span.bytes) {
+            data = .json(JSONText.withoutLineBreaks(json.span.bytes))
+        }
+        if dataContentType == "application/json" { dataContentType = nil }
     }
 
     /// The data if they are JSON.
@@ -105,27 +110,24 @@ public struct Event: Hashable, Sendable {
     package init(
         _ prefix: LinePrefix, content: EventDraft, catalogue: EventCatalogue, lineBytes: Int
     ) {
-        self.init(prefix, content, catalogue.known.type(named: content.type), nil, lineBytes)
+        self.init(prefix, content, catalogue.known[content.type], nil, lineBytes)
     }
 
     /// - Parameters:
     ///   - type: what the catalogue knows of the content's type.
     ///   - decoded: the data, if they were read already.
     init(
-        _ prefix: LinePrefix, _ content: EventDraft, _ type: KnownType?, _ decoded: AnyDecoded?,
-        _ lineBytes: Int
+        _ prefix: LinePrefix, _ content: EventDraft, _ type: CataloguedType,
+        _ decoded: AnyDecoded?, _ lineBytes: Int
     ) {
-        record = EventRecord(prefix, content, type, recordedAs: type, decoded, lineBytes)
+        record = EventRecord(prefix, content, type, decoded, lineBytes)
     }
-
-    private init(_ record: EventRecord) { self.record = record }
 
     /// The same event in a newer form.
     func with(_ content: EventDraft, by catalogue: EventCatalogue) -> Event {
         Event(
-            EventRecord(
-                prefix, content, catalogue.known.type(named: content.type),
-                recordedAs: record.recordedType, nil, lineBytes))
+            prefix, content, catalogue.known[content.type].recorded(as: record.type), nil, lineBytes
+        )
     }
 
     /// The log that made it.
@@ -141,16 +143,16 @@ public struct Event: Hashable, Sendable {
     public var isOwn: Bool { prefix.isOwn }
     /// The name of the action if the event is shipped to the server: as the rule of the recorded
     /// type says, or that of the type which has replaced it.
-    public var action: String? { record.recordedType?.storedRule?.action }
+    public var action: String? { record.type.action }
     /// Whether the catalogue has such a rule.
-    public var isKnownType: Bool { record.recordedType?.storedRule != nil }
+    public var isKnownType: Bool { record.type.hasRule }
     /// Bytes of the event's line, newline not included.
     public var lineBytes: Int { record.lineBytes }
 
     /// What its line begins with.
     var prefix: LinePrefix { record.prefix }
     /// What the catalogue knows of its type.
-    var knownType: KnownType? { record.type }
+    var catalogued: CataloguedType { record.type }
 
     /// The event's data as a type. A store reads the data of an event once, however many views and
     /// subscribers ask for them.
@@ -203,22 +205,19 @@ final class EventRecord: Sendable {
     let prefix: LinePrefix
     @usableFromInline
     let content: EventDraft
-    let type: KnownType?
-    /// The type that the event was recorded with, where a newer one has replaced it.
-    let recordedType: KnownType?
+    let type: CataloguedType
     /// The data, if they were read already. It says nothing that the data do not say.
     @usableFromInline
     let decoded: (any AnyObject & Sendable)?
     let lineBytes: Int
 
     init(
-        _ prefix: LinePrefix, _ content: EventDraft, _ type: KnownType?,
-        recordedAs recordedType: KnownType?, _ decoded: AnyDecoded?, _ lineBytes: Int
+        _ prefix: LinePrefix, _ content: EventDraft, _ type: CataloguedType,
+        _ decoded: AnyDecoded?, _ lineBytes: Int
     ) {
         self.prefix = prefix
         self.content = content
         self.type = type
-        self.recordedType = recordedType
         self.decoded = decoded
         self.lineBytes = lineBytes
     }

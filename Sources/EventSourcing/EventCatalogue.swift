@@ -48,11 +48,9 @@ public struct EventCatalogue: Sendable {
         }
         let types = Set([String](self.rules.keys) + self.upcasters.keys).map(EntityID.init).sorted()
         known = KnownTypes(
-            types.enumerated().map { number, type in
+            types.map { type in
                 let rule = self.rules[type.string]
-                return KnownType(
-                    type.string, number: number, rule: rule,
-                    storedRule: rule ?? self.rules[newestType(of: type.string)])
+                return (type.string, rule, rule ?? self.rules[newestType(of: type.string)])
             })
     }
 
@@ -73,7 +71,7 @@ public struct EventCatalogue: Sendable {
     }
 
     /// The rule of a type, if it is known.
-    public subscript(type: String) -> EventRule? { known.type(named: type)?.rule }
+    public subscript(type: String) -> EventRule? { known.rule(of: known[type]) }
 
     /// The types that have a rule, sorted.
     public var types: [String] { rules.keys.sorted() }

@@ -3,58 +3,94 @@
 
 import LogFormat
 
-/// A type with a rule or an upcaster. An object, so that an event can carry it.
-final class KnownType: Sendable {
-    let name: String
-    /// Its place among the catalogue's types.
-    let number: Int
-    /// The rule of the type itself.
-    let rule: EventRule?
-    /// The rule that says what becomes of stored events: its own, or that of the type that has
+/// What an event carries of what a catalogue says of its type. No object: threads that work on events
+/// of one type at the same time would all count references to it.
+struct CataloguedType: Sendable {
+    /// Which catalogue's types it is one of, and its number among them; -1 for one that is not known.
+    fileprivate(set) var catalogue: UInt64 = 0
+    fileprivate(set) var number = -1
+    /// Whether a rule says what becomes of stored events, its own or that of the type that has
     /// replaced it.
-    let storedRule: EventRule?
+    fileprivate(set) var hasRule = false
+    /// The name of their action if they are shipped to the server.
+    fileprivate(set) var action: String?
 
-    init(_ name: String, number: Int, rule: EventRule?, storedRule: EventRule?) {
-        self.name = name
-        self.number = number
-        self.rule = rule
-        self.storedRule = storedRule
+    /// A type of which nothing is known.
+    init() {}
+
+    /// The same number, with the rule by which an event was recorded.
+    func recorded(as other: CataloguedType) -> CataloguedType {
+        var result = self
+        (result.hasRule, result.action) = (other.hasRule, other.action)
+        return result
     }
 }
 
 /// A catalogue's types.
 struct KnownTypes: Sendable {
-    /// By number.
-    let all: [KnownType]
-    /// Numbers by hash, with open addressing; -1 where there is none. More than half are.
-    private let slots: [Int]
-
-    init(_ all: [KnownType] = []) {
-        self.all = all
-        var size = 8
-        while size < all.count * 2 + 1 { size *= 2 }
-        var slots = [Int](repeating: -1, count: size)
-        for type in all {
-            var slot = Self.hash(type.name.utf8.span.bytes) & (size - 1)
-            while slots[slot] >= 0 { slot = (slot + 1) & (size - 1) }
-            slots[slot] = type.number
-        }
-        self.slots = slots
+    /// A type with a rule or an upcaster.
+    private struct KnownType {
+        let name: String
+        let type: CataloguedType
+        let rule: EventRule?
     }
 
-    /// The type of a name, or nil.
-    func type(named name: RawSpan) -> KnownType? {
+    private var types: [KnownType] = []
+    /// Numbers by hash, with open addressing; -1 where there is none. At least half are.
+    private var slots: [Int] = Array(repeating: -1, count: 8)
+    /// Nobody else's types have it.
+    private let catalogue = UInt64.random(in: .min ... .max)
+
+    /// - Parameter types: their names, the rules of their own, and those that say what becomes of
+    ///   stored events.
+    init(_ types: [(name: String, rule: EventRule?, storedRule: EventRule?)] = []) {
+        while slots.count < types.count * 2 { slots += slots }
+        for (name, rule, storedRule) in types {
+            var type = CataloguedType()
+            type.catalogue = catalogue
+            type.number = self.types.count
+            type.hasRule = storedRule != nil
+            type.action = storedRule?.action
+            slots[slot(of: name.utf8.span.bytes)] = type.number
+            self.types.append(KnownType(name: name, type: type, rule: rule))
+        }
+    }
+
+    /// The names of all, by number.
+    var names: [String] { types.map(\.name) }
+
+    /// What is known of the type of a name. O(bytes).
+    subscript(name: RawSpan) -> CataloguedType {
+        let number = slots[slot(of: name)]
+        return number < 0 ? CataloguedType() : types[number].type
+    }
+
+    /// What is known of the type of a name. O(bytes).
+    subscript(name: String) -> CataloguedType { self[name.utf8.span.bytes] }
+
+    /// Whether a type is one of these.
+    func contains(_ type: CataloguedType) -> Bool {
+        type.number >= 0 && type.catalogue == catalogue
+    }
+
+    /// The name of one of these types; nil for others.
+    func name(of type: CataloguedType) -> String? {
+        contains(type) ? types[type.number].name : nil
+    }
+
+    /// The rule of one of these types, if it has one of its own; nil for others.
+    func rule(of type: CataloguedType) -> EventRule? {
+        contains(type) ? types[type.number].rule : nil
+    }
+
+    /// The slot that has the number of a name, or the empty one where it belongs.
+    private func slot(of name: RawSpan) -> Int {
         var slot = Self.hash(name) & (slots.count - 1)
-        while slots[slot] >= 0 {
-            let type = all[slots[slot]]
-            if name.isEqual(to: type.name) { return type }
+        while slots[slot] >= 0, !name.isEqual(to: types[slots[slot]].name) {
             slot = (slot + 1) & (slots.count - 1)
         }
-        return nil
+        return slot
     }
-
-    /// The type of a name, or nil.
-    func type(named name: String) -> KnownType? { type(named: name.utf8.span.bytes) }
 
     /// Eight bytes at a time, the last eight perhaps twice.
     private static func hash(_ name: RawSpan) -> Int {

@@ -153,7 +153,8 @@ package struct JSONFields {
     package func count(_ name: StaticString) throws(EventError) -> Int? {
         guard let range = try numberRange(name) else { return nil }
         let plain = PlainNumber(text.span.bytes.extracting(range))?.whole
-        guard let value = plain ?? JSONNumber(text.span.bytes, range).integerValue, value >= 0 else {
+        guard let value = plain ?? JSONNumber(text.span.bytes, range).integerValue, value >= 0
+        else {
             throw EventError(.invalidData, "\(place).\(name) is not a whole number from 0 on")
         }
         return value

@@ -36,7 +36,9 @@ package enum LineDecoder {
     ) throws(EventError) -> Event {
         let (draft, type) = try content(line, prefix, catalogue)
         let decoded =
-            if readsData, let rule = type?.rule, let json = draft.json { rule.decode(json) } else {
+            if readsData, let rule = catalogue.known.rule(of: type), let json = draft.json {
+                rule.decode(json)
+            } else {
                 nil as AnyDecoded?
             }
         return Event(prefix, draft, type, decoded, line.byteCount)
@@ -44,14 +46,15 @@ package enum LineDecoder {
 
     private static func content(
         _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
-    ) throws(EventError) -> (EventDraft, KnownType?) {
+    ) throws(EventError) -> (EventDraft, CataloguedType) {
         if let plain = PlainLine(line, prefix) {
             let name = line.extracting(plain.type)
-            let type = catalogue.known.type(named: name)
+            let type = catalogue.known[name]
             let subject = plain.subject.map { line.extracting($0).text }
             let lane = line.extracting(plain.lane)
             let draft = EventDraft(
-                id: UUID(integer: prefix.id), type: type?.name ?? name.text, subject: subject,
+                id: UUID(integer: prefix.id), type: catalogue.known.name(of: type) ?? name.text,
+                subject: subject,
                 // Mostly the same text: it need not be held twice.
                 lane: subject.flatMap { lane.isEqual(to: $0) ? $0 : nil } ?? lane.text,
                 time: Timestamp(milliseconds: plain.time),
@@ -62,7 +65,7 @@ package enum LineDecoder {
         guard draft.lane != nil, draft.time != nil else {
             throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
         }
-        return (draft, catalogue.known.type(named: draft.type))
+        return (draft, catalogue.known[draft.type])
     }
 
     /// Whether a line is read as an event, for a plain event whose line `LineEncoder` has made. Builds
@@ -72,7 +75,8 @@ package enum LineDecoder {
     static func surelyReads(_ line: RawSpan, _ prefix: LinePrefix, as draft: EventDraft) -> Bool {
         guard (try? LinePrefix(line)) == prefix, prefix.id == draft.id.integer,
             draft.extensions.isEmpty, draft.dataContentType == nil,
-            let plain = PlainLine(line, prefix), line.extracting(plain.type).isEqual(to: draft.type),
+            let plain = PlainLine(line, prefix),
+            line.extracting(plain.type).isEqual(to: draft.type),
             plain.time == draft.time?.milliseconds, let lane = draft.lane,
             line.extracting(plain.lane).isEqual(to: lane)
         else { return false }

@@ -21,7 +21,8 @@ struct PlainLine {
         else { return nil }
         var scanner = JSONScanner(at: prefix.byteCount - 1)
         func text() -> Range<Int>? {
-            guard let range = try? scanner.string(line), !range.isEmpty, !scanner.hasMetEscape else {
+            guard let range = try? scanner.string(line), !range.isEmpty, !scanner.hasMetEscape
+            else {
                 return nil
             }
             return range

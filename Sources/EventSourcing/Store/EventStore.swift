@@ -636,15 +636,6 @@ public actor EventStore {
 
     // MARK: The way of an append
 
-    enum Prepared {
-        case known(Appended)
-        case new(EventDraft, AnyDecoded?)
-        /// An event that another log has made, or an earlier life of this one.
-        case received(ForeignEvent)
-
-        var isReceived: Bool { if case .received = self { true } else { false } }
-    }
-
     /// - Throws: `LogError`: `closed`, `suspended`.
     package func checkOpen() throws {
         guard !isClosed else {
@@ -657,46 +648,52 @@ public actor EventStore {
     }
 
     /// Validates, and finds out which events the log has already.
-    func prepare(_ drafts: [EventDraft]) throws -> [Prepared] {
+    func prepare(_ drafts: [EventDraft]) throws -> [PreparedEvent] {
         try checkOpen()
-        return try drafts.parallelMap { [catalogue] draft in
-            Result { () throws(EventError) -> (EventDraft, AnyDecoded?) in
-                var draft = draft.inLineForm
-                let decoded = try catalogue.normalised(&draft)
-                return (draft, decoded)
+        let shares = drafts.parallelShares { [catalogue] share in
+            Result { () throws(EventError) in
+                try share.map { (draft) throws(EventError) in
+                    try CheckedDraft(draft, by: catalogue)
+                }
             }
-        }.map { result in
-            let (draft, decoded) = try result.get()
-            return try known(draft).map(Prepared.known) ?? .new(draft, decoded)
         }
+        var prepared: [PreparedEvent] = []
+        prepared.reserveCapacity(drafts.count)
+        for share in shares {
+            for draft in try share.get() {
+                let known = try known(draft.id) { draft.draft }
+                prepared.append(known.map { .known($0) } ?? .new(draft))
+            }
+        }
+        return prepared
     }
 
-    func known(_ draft: EventDraft) throws -> Appended? {
+    /// Where an event is that the log has already; nil for one that is new.
+    ///
+    /// - Parameter draft: asked for the content only if the id is known.
+    /// - Throws: `EventError` (`idReused`) where it is known with another content; `LogError`.
+    func known(_ id: UUID, _ draft: () -> EventDraft) throws -> Appended? {
         let found: Event
-        if let event = pending.event(draft.id) {
+        if let event = pending.event(id) {
             found = event
-        } else if let line = try log.line(id: draft.id.integer) {
+        } else if let line = try log.line(id: id.integer) {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
-        } else if let removed = try log.removed(id: draft.id.integer) {
-            guard draft.isContent(of: removed.hashes) else { throw Self.idReused(draft.id) }
-            return Appended(id: draft.id, position: removed.position, isNew: false)
+        } else if let removed = try log.removed(id: id.integer) {
+            guard draft().isContent(of: removed.hashes) else { throw EventError.idReused(id) }
+            return Appended(id: id, position: removed.position, isNew: false)
         } else {
             return nil
         }
         var recorded = found.content
         try? catalogue.normalise(&recorded)
-        guard recorded.isSameContent(as: draft) else { throw Self.idReused(draft.id) }
-        return Appended(id: draft.id, position: found.position, isNew: false)
-    }
-
-    private static func idReused(_ id: UUID) -> EventError {
-        EventError(.idReused, "the id \(id.text) is known with another content")
+        guard recorded.isSameContent(as: draft()) else { throw EventError.idReused(id) }
+        return Appended(id: id, position: found.position, isNew: false)
     }
 
     /// Gives the events their places, and waits for the disk where that is asked for.
     func commit(
-        _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
+        _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool = false
     ) async throws -> [Appended] {
         let (results, waits) = try admit(
             prepared, durability, drawingOnReserve: drawingOnReserve)
@@ -713,7 +710,7 @@ public actor EventStore {
     ///
     /// - Returns: what became of them, and whether the caller has to wait for that commit.
     private func admit(
-        _ prepared: [Prepared], _ durability: Durability, drawingOnReserve: Bool = false
+        _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool = false
     ) throws -> (results: [Appended], waits: Bool) {
         var batch = try encode(prepared)
         if pending.lines.count + batch.lines.count > FormatLimit.commitPlaintextBytesMax {
@@ -753,96 +750,10 @@ public actor EventStore {
     }
 
     /// Validated events as lines, with their places.
-    private func encode(_ prepared: [Prepared]) throws -> Batch {
-        var batch = Batch()
-        // The places of these events among those of the batch: each id is recorded once.
-        var earlier: [UUID: Int] = [:]
-        var next = Position(log.next.rawValue + UInt64(pending.events.count))
-        var floor = floor
-        let source = log.incarnation
-        for item in prepared {
-            var draft: EventDraft
-            let prefix: LinePrefix
-            var decoded: AnyDecoded?
-            switch item {
-            case .known(let appended):
-                batch.results.append(appended)
-                continue
-            case .new(let new, let payload):
-                (draft, decoded) = (new, payload)
-                prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
-            case .received(let event):
-                draft = event.draft
-                prefix = LinePrefix(
-                    id: draft.id.integer, source: event.source.integer, sequence: event.sequence,
-                    position: next)
-            }
-            if let twin = earlier.updateValue(batch.events.count, forKey: draft.id) {
-                let event = batch.events[twin]
-                guard item.isReceived || event.content.isSameContent(as: draft) else {
-                    throw Self.idReused(draft.id)
-                }
-                earlier[draft.id] = twin
-                batch.results.append(
-                    Appended(id: draft.id, position: event.position, isNew: false))
-                continue
-            }
-            draft.lane = catalogue.lane(of: draft)
-            let time = draft.time ?? floor.time(now: now)
-            draft.time = time
-            floor.add(time)
-            let start = batch.lines.count
-            LineEncoder.append(draft, prefix, to: &batch.lines)
-            batch.events.append(
-                Event(
-                    prefix, draft, catalogue.known.type(named: draft.type), decoded,
-                    batch.lines.count - start - 1))
-            batch.results.append(Appended(id: draft.id, position: next, isNew: true))
-            next = next.next
-        }
-        try check(batch)
-        guard batch.lines.count <= FormatLimit.commitPlaintextBytesMax else {
-            throw EventError(
-                .tooLarge,
-                "the batch has \(batch.lines.count) bytes; at most "
-                    + "\(FormatLimit.commitPlaintextBytesMax) can be recorded together")
-        }
-        return batch
-    }
-
-    /// What is written is read first: a line that would not come back as this event must never be
-    /// acknowledged.
-    private func check(_ batch: Batch) throws(EventError) {
-        var places: [(event: Event, line: Range<Int>)] = []
-        places.reserveCapacity(batch.events.count)
-        var start = 0
-        for event in batch.events {
-            places.append((event, start..<start + event.lineBytes))
-            start += event.lineBytes + 1
-        }
-        let results = places.parallelMap { place in
-            Result { () throws(EventError) in
-                try Self.check(place.event, batch.lines.span.bytes.extracting(place.line))
-            }
-        }
-        for result in results { try result.get() }
-    }
-
-    private static func check(_ event: Event, _ line: RawSpan) throws(EventError) {
-        let (draft, prefix) = (event.content, event.prefix)
-        // What comes from elsewhere was shipped already.
-        let isShipped = event.isOwn && event.action != nil
-        let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
-        guard line.byteCount <= most else {
-            throw EventError(
-                .tooLarge,
-                "\(draft.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
-                    + (isShipped ? " for a type that is shipped" : ""))
-        }
-        if LineDecoder.surelyReads(line, prefix, as: draft) { return }
-        guard try LineDecoder.decode(line).draft == draft else {
-            throw EventError(
-                .badAttribute, "the event would not be read back as it was given")
-        }
+    private func encode(_ prepared: [PreparedEvent]) throws -> Batch {
+        let next = Position(log.next.rawValue + UInt64(pending.events.count))
+        var encoder = BatchEncoder(catalogue, by: log.incarnation, at: next, floor)
+        for event in prepared { try encoder.add(event) { now } }
+        return try encoder.batch()
     }
 }

@@ -78,14 +78,14 @@ extension EventStore {
     ) async throws -> Received {
         try checkOpen()
         var received = Received()
-        var prepared: [Prepared] = []
+        var prepared: [PreparedEvent] = []
         var reinstated: [EventTarget] = []
         let discarded = views.discarded
         for event in events {
             do {
                 var draft = event.draft
                 try? catalogue.normalise(&draft)
-                if let appended = try known(draft) {
+                if let appended = try known(draft.id, { draft }) {
                     received.known.append(appended.position)
                     if discarded.contains(appended.position) {
                         reinstated.append(EventTarget(position: appended.position, id: draft.id))

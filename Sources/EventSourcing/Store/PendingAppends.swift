@@ -4,20 +4,13 @@ import Foundation
 import LogFormat
 import Synchronization
 
-/// Events that are about to be appended together.
-struct Batch {
-    var lines: [UInt8] = []
-    var events: [Event] = []
-    var results: [Appended] = []
-}
-
 /// What waits for the next commit: first relaxed events, already in the views, then durable
 /// ones with their waiting callers.
 struct PendingAppends {
     private(set) var lines: [UInt8] = []
     private(set) var events: [Event] = []
     /// Of the events that were looked through so far: mostly nobody asks.
-    private var indexes: [UUID: Int] = [:]
+    private var indexes = IDTable()
     private(set) var relaxedCount = 0
     private var relaxedBytes = 0
     /// Callers who are told when everything is on the disk, or why it is not.
@@ -49,8 +42,10 @@ struct PendingAppends {
     }
 
     mutating func event(_ id: UUID) -> Event? {
-        for index in indexes.count..<events.count { indexes[events[index].id] = index }
-        return indexes[id].map { events[$0] }
+        for index in indexes.count..<events.count {
+            indexes.set(events[index].prefix.id, to: UInt64(index))
+        }
+        return indexes[id.integer].map { events[Int($0)] }
     }
 
     mutating func add(_ batch: Batch, relaxed: Bool) {

@@ -162,7 +162,7 @@ struct ViewSet: Sendable {
         self.bits = bits
         concerns = Dictionary(
             uniqueKeysWithValues: types.map { type in (type, bitsOfViews { $0.folds(type) }) })
-        concernsOfKnown = catalogue.known.all.map { type in bitsOfViews { $0.folds(type.name) } }
+        concernsOfKnown = catalogue.known.names.map { type in bitsOfViews { $0.folds(type) } }
         toAll = bitsOfViews { $0.foldsAll }
         self.views = views
         self.catalogue = catalogue
@@ -261,12 +261,9 @@ struct ViewSet: Sendable {
     }
 
     private func viewsConcerned(by event: Event) -> UInt64 {
-        if let type = event.knownType, type.number < concernsOfKnown.count,
-            catalogue.known.all[type.number] === type
-        {
-            return concernsOfKnown[type.number]
-        }
-        return concerns[event.type] ?? toAll
+        let type = event.catalogued
+        return catalogue.known.contains(type)
+            ? concernsOfKnown[type.number] : concerns[event.type] ?? toAll
     }
 
     /// Takes in what events say of others that were taken back.

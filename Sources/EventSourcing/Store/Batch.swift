@@ -1,0 +1,197 @@
+// From drafts that were accepted to the lines of a commit: one after the other they get their places,
+// then all cores encode them and read back what they wrote. Spec/overview.md.
+
+import Foundation
+import LogFormat
+
+/// Events that are about to be appended together.
+struct Batch {
+    var lines: [UInt8] = []
+    var events: [Event] = []
+    var results: [Appended] = []
+}
+
+/// A draft as it can be recorded. An object, since it is handed on often.
+final class CheckedDraft: Sendable {
+    /// Lane and time may be open.
+    let draft: EventDraft
+    let lane: String
+    var id: UUID { draft.id }
+    let type: CataloguedType
+    /// The data, if they were read.
+    let decoded: AnyDecoded?
+
+    /// Checks a draft by the rule of its type.
+    ///
+    /// - Throws: as `EventCatalogue.normalise(_:)`.
+    init(_ draft: EventDraft, by catalogue: borrowing EventCatalogue) throws(EventError) {
+        var draft = draft
+        draft.bringIntoLineForm()
+        decoded = try catalogue.normalised(&draft)
+        type = catalogue.known[draft.type]
+        lane = catalogue.lane(of: draft)
+        self.draft = draft
+    }
+
+    /// An event that was recorded elsewhere: no rule has a say.
+    init(_ event: ForeignEvent, by catalogue: borrowing EventCatalogue) {
+        decoded = nil
+        type = catalogue.known[event.draft.type]
+        lane = catalogue.lane(of: event.draft)
+        draft = event.draft
+    }
+}
+
+/// What an append comes to, before it has a place.
+enum PreparedEvent {
+    case known(Appended)
+    case new(CheckedDraft)
+    /// An event that another log has made, or an earlier life of this one.
+    case received(ForeignEvent)
+}
+
+/// Makes a batch.
+struct BatchEncoder {
+    private let catalogue: EventCatalogue
+    private let source: UInt128
+    private var next: Position
+    private var floor: TimeFloor
+    /// The places among `placed` of these ids: each is recorded once.
+    private var earlier = IDTable()
+    private var placed: [PlacedDraft] = []
+    private var results: [Appended] = []
+
+    private struct PlacedDraft: Sendable {
+        let draft: CheckedDraft
+        let prefix: LinePrefix
+        let time: Timestamp
+
+        /// The event, with nothing left open.
+        var content: EventDraft {
+            var content = draft.draft
+            content.lane = draft.lane
+            content.time = time
+            return content
+        }
+    }
+
+    /// - Parameters:
+    ///   - source: the incarnation that records.
+    ///   - next: the place of the first event that is new.
+    ///   - floor: the time before which no event is that has none of its own.
+    init(_ catalogue: EventCatalogue, by source: UInt128, at next: Position, _ floor: TimeFloor) {
+        self.catalogue = catalogue
+        self.source = source
+        self.next = next
+        self.floor = floor
+    }
+
+    /// Gives an event its place.
+    ///
+    /// - Parameter now: the time, asked for if the event has none.
+    /// - Throws: `EventError` (`idReused`) for an id that another event of the batch has.
+    mutating func add(_ prepared: PreparedEvent, now: () -> Int64) throws(EventError) {
+        let draft: CheckedDraft
+        let prefix: LinePrefix
+        var isReceived = false
+        switch prepared {
+        case .known(let appended): return results.append(appended)
+        case .new(let new):
+            draft = new
+            prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
+        case .received(let event):
+            isReceived = true
+            draft = CheckedDraft(event, by: catalogue)
+            prefix = LinePrefix(
+                id: event.draft.id.integer, source: event.source.integer, sequence: event.sequence,
+                position: next)
+        }
+        if let twin = earlier[prefix.id] {
+            let twin = placed[Int(twin)]
+            guard isReceived || twin.content.isSameContent(as: draft.draft) else {
+                throw EventError.idReused(draft.id)
+            }
+            return results.append(
+                Appended(id: draft.id, position: twin.prefix.position, isNew: false))
+        }
+        earlier.set(prefix.id, to: UInt64(placed.count))
+        let time = draft.draft.time ?? floor.time(now: now())
+        floor.add(time)
+        placed.append(PlacedDraft(draft: draft, prefix: prefix, time: time))
+        results.append(Appended(id: draft.id, position: next, isNew: true))
+        next = next.next
+    }
+
+    /// The lines of all, each read back.
+    ///
+    /// - Throws: `EventError`: `tooLarge`, `badAttribute`.
+    func batch() throws(EventError) -> Batch {
+        let shares = placed.parallelShares { share in
+            Result { () throws(EventError) in try Self.encode(share) }
+        }
+        var batch = Batch(results: results)
+        for share in shares {
+            let (lines, events) = try share.get()
+            if shares.count == 1 {
+                (batch.lines, batch.events) = (lines, events)
+            } else {
+                batch.lines += lines
+                batch.events += events
+            }
+        }
+        guard batch.lines.count <= FormatLimit.commitPlaintextBytesMax else {
+            throw EventError(
+                .tooLarge,
+                "the batch has \(batch.lines.count) bytes; at most "
+                    + "\(FormatLimit.commitPlaintextBytesMax) can be recorded together")
+        }
+        return batch
+    }
+
+    private static func encode(
+        _ share: ArraySlice<PlacedDraft>
+    ) throws(EventError) -> (lines: [UInt8], events: [Event]) {
+        var lines: [UInt8] = []
+        lines.reserveCapacity(share.count * 512)
+        var events: [Event] = []
+        events.reserveCapacity(share.count)
+        for placed in share {
+            let start = lines.count
+            let content = placed.content
+            LineEncoder.append(content, placed.prefix, to: &lines)
+            try check(placed, content, lines.span.bytes.extracting(start..<lines.count - 1))
+            events.append(
+                Event(
+                    placed.prefix, content, placed.draft.type, placed.draft.decoded,
+                    lines.count - start - 1))
+        }
+        return (lines, events)
+    }
+
+    /// What is written is read first: a line that would not come back as this event must never be
+    /// acknowledged.
+    private static func check(
+        _ placed: PlacedDraft, _ content: EventDraft, _ line: RawSpan
+    ) throws(EventError) {
+        // What comes from elsewhere was shipped already.
+        let isShipped = placed.prefix.isOwn && placed.draft.type.action != nil
+        let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
+        guard line.byteCount <= most else {
+            throw EventError(
+                .tooLarge,
+                "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
+                    + (isShipped ? " for a type that is shipped" : ""))
+        }
+        if LineDecoder.surelyReads(line, placed.prefix, as: content) { return }
+        guard try LineDecoder.decode(line).draft == content else {
+            throw EventError(
+                .badAttribute, "the event would not be read back as it was given")
+        }
+    }
+}
+
+extension EventError {
+    static func idReused(_ id: UUID) -> EventError {
+        EventError(.idReused, "the id \(id.text) is known with another content")
+    }
+}
