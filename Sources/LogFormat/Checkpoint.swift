@@ -30,13 +30,49 @@ package struct LiveSnapshot: Equatable, Sendable {
     package var base: Position
     /// Where the last commit ends.
     package var dataEnd: Int
-    /// What a footer would have said.
-    package var footer: SegmentFooter
+    /// What a footer would have said. Its id index is empty where only a checkpoint's head was read.
+    package private(set) var footer: SegmentFooter
+    /// Bytes of the id index.
+    package let idIndexBytes: Int
+    /// XXH64 of the id index.
+    package let idIndexDigest: UInt64
 
     package init(base: Position, dataEnd: Int, footer: SegmentFooter) {
         self.base = base
         self.dataEnd = dataEnd
         self.footer = footer
+        idIndexBytes = footer.idIndex.count
+        idIndexDigest = XXH64.hash(footer.idIndex.span.bytes)
+    }
+
+    fileprivate init(
+        base: Position, dataEnd: Int, footer: SegmentFooter, idIndexBytes: Int,
+        idIndexDigest: UInt64
+    ) {
+        self.base = base
+        self.dataEnd = dataEnd
+        self.footer = footer
+        self.idIndexBytes = idIndexBytes
+        self.idIndexDigest = idIndexDigest
+    }
+
+    /// The id index that these bytes are.
+    ///
+    /// - Throws: `FormatError` (`truncated`, `checksum`, `malformed`) for other bytes than the
+    ///   snapshot was taken with.
+    package func idIndex(_ bytes: [UInt8]) throws(FormatError) -> IDIndex {
+        guard bytes.count == idIndexBytes else {
+            throw FormatError(.truncated, "the checkpoint's id index has a wrong size")
+        }
+        guard XXH64.hash(bytes.span.bytes) == idIndexDigest else {
+            throw FormatError(.checksum, "the digest of the checkpoint's id index does not match")
+        }
+        return try IDIndex(bytes)
+    }
+
+    fileprivate mutating func takeIn(idIndex bytes: [UInt8]) throws(FormatError) {
+        _ = try idIndex(bytes)
+        footer.idIndex = bytes
     }
 }
 
@@ -69,35 +105,45 @@ package struct Checkpoint: Equatable, Sendable {
     }
 
     private static let signature = Array("DAYBOOKC".utf8)
-    package static let headerBytes = 72
+    /// The version of the file's layout; others are of no use.
+    package static let version: UInt16 = 2
+    package static let headerBytes = 80
     private static let digestBytes = 8
 
     // MARK: Writing
 
     /// The file's bytes. O(n).
     ///
-    /// - Throws: `malformed` for more than `FormatLimit.checkpointPlaintextBytesMax` bytes of state.
+    /// - Throws: `malformed` for more than `FormatLimit.checkpointPlaintextBytesMax` bytes of state,
+    ///   and for a checkpoint of which only the head was read.
     package func encoded() throws(FormatError) -> [UInt8] {
+        if let live, live.footer.idIndex.count != live.idIndexBytes {
+            throw FormatError(.malformed, "the checkpoint has no id index")
+        }
         let body = self.body()
         guard body.count <= FormatLimit.checkpointPlaintextBytesMax else {
             throw FormatError(.malformed, "the states have \(body.count) bytes, more than fit")
         }
         var bytes = Self.signature
-        bytes.append(littleEndian: FormatLimit.version)
+        bytes.append(littleEndian: Self.version)
         bytes.append(contentsOf: repeatElement(0, count: 6))
         bytes.append(littleEndian: logID.byteSwapped)
         bytes.append(littleEndian: position.rawValue)
         bytes.append(littleEndian: lastID.byteSwapped)
         bytes.append(littleEndian: createdAt)
         bytes.append(littleEndian: UInt64(body.count))
+        var content: [UInt8] = []
         var offset = 0
         while offset < body.count {
             let end = min(offset + FormatLimit.commitPlaintextBytesMax, body.count)
-            BigCommit.append(body.span.bytes.extracting(offset..<end), to: &bytes)
-            bytes.append(littleEndian: UInt32(0))
+            BigCommit.append(body.span.bytes.extracting(offset..<end), to: &content)
+            content.append(littleEndian: UInt32(0))
             offset = end
         }
-        bytes.append(littleEndian: Self.digest(bytes.span.bytes))
+        bytes.append(littleEndian: UInt64(Self.headerBytes + content.count + Self.digestBytes))
+        bytes += content
+        bytes.append(littleEndian: XXH64.hash(bytes.span.bytes))
+        bytes += live?.footer.idIndex ?? []
         return bytes
     }
 
@@ -110,11 +156,15 @@ package struct Checkpoint: Equatable, Sendable {
         }
         body.append(live == nil ? 0 : 1)
         if let live {
-            let footer = live.footer.encoded()
+            var footer = live.footer
+            footer.idIndex = []
+            let footerBytes = footer.encoded()
             body.append(littleEndian: live.base.rawValue)
             body.append(littleEndian: UInt64(live.dataEnd))
-            body.append(littleEndian: UInt32(footer.count))
-            body += footer
+            body.append(littleEndian: UInt64(live.idIndexBytes))
+            body.append(littleEndian: live.idIndexDigest)
+            body.append(littleEndian: UInt32(footerBytes.count))
+            body += footerBytes
         }
         body.append(littleEndian: UInt32(states.count))
         for state in states {
@@ -130,28 +180,48 @@ package struct Checkpoint: Equatable, Sendable {
         return body
     }
 
-    private static func digest(_ bytes: RawSpan) -> UInt64 {
-        var digest = XXH64()
-        digest.update(bytes)
-        return digest.value()
-    }
-
     // MARK: Reading
 
-    /// Position and time of a checkpoint that begins with these bytes, unchecked; nil for the
-    /// beginning of something else.
-    package static func age(_ header: RawSpan) -> (Position, Int64)? {
-        guard header.byteCount >= headerBytes, header.matches(signature, at: 0) else {
-            return nil
-        }
-        return (Position(header.integer(at: 32)), header.integer(at: 56))
+    /// What a header says, unchecked.
+    package struct Header: Equatable, Sendable {
+        package var position: Position
+        package var createdAt: Int64
+        /// Bytes of the head: all but the id index, which is needed last.
+        package var headBytes: Int
     }
 
-    /// Reads a file's bytes. Allocates at most `FormatLimit.checkpointPlaintextBytesMax` and what
-    /// the bytes really decode to.
+    /// The header of a checkpoint that begins with these bytes; nil for the beginning of something
+    /// else.
+    package static func header(_ bytes: RawSpan) -> Header? {
+        guard bytes.byteCount >= headerBytes, bytes.matches(signature, at: 0),
+            bytes.integer(at: 8, as: UInt16.self) == version
+        else { return nil }
+        return Header(
+            position: Position(bytes.integer(at: 32)), createdAt: bytes.integer(at: 56),
+            headBytes: Int(clamping: bytes.integer(at: 72, as: UInt64.self)))
+    }
+
+    /// Reads a whole file's bytes. Allocates at most `FormatLimit.checkpointPlaintextBytesMax`, what
+    /// the bytes really decode to, and the id index.
     ///
     /// - Throws: `FormatError`: whatever is wrong, the checkpoint is of no use.
     package init(_ bytes: RawSpan) throws(FormatError) {
+        let headBytes = Self.header(bytes)?.headBytes ?? bytes.byteCount
+        guard headBytes <= bytes.byteCount else {
+            throw FormatError(.truncated, "the checkpoint ends before its id index")
+        }
+        try self.init(head: bytes.extracting(0..<headBytes))
+        let idIndex = bytes.extracting(headBytes..<bytes.byteCount).array
+        guard live != nil || idIndex.isEmpty else {
+            throw FormatError(.malformed, "an id index without a live segment")
+        }
+        try live?.takeIn(idIndex: idIndex)
+    }
+
+    /// Reads a head's bytes: all but the live segment's id index.
+    ///
+    /// - Throws: as for a whole file.
+    package init(head bytes: RawSpan) throws(FormatError) {
         guard bytes.byteCount >= Self.headerBytes + Self.digestBytes else {
             throw FormatError(.truncated, "the checkpoint ends in its header")
         }
@@ -159,10 +229,13 @@ package struct Checkpoint: Equatable, Sendable {
             throw FormatError(.foreign, "the file is not a checkpoint")
         }
         let end = bytes.byteCount - Self.digestBytes
-        guard Self.digest(bytes.extracting(0..<end)) == bytes.integer(at: end, as: UInt64.self)
-        else { throw FormatError(.checksum, "the checkpoint's digest does not match") }
-        guard bytes.integer(at: 8, as: UInt16.self) == FormatLimit.version else {
+        guard bytes.integer(at: 8, as: UInt16.self) == Self.version else {
             throw FormatError(.newerVersion, "the checkpoint is of another version")
+        }
+        guard XXH64.hash(bytes.extracting(0..<end)) == bytes.integer(at: end, as: UInt64.self)
+        else { throw FormatError(.checksum, "the checkpoint's digest does not match") }
+        guard Self.header(bytes)?.headBytes == bytes.byteCount else {
+            throw FormatError(.malformed, "the checkpoint's head has another size than it declares")
         }
         let bodyBytes = bytes.integer(at: 64, as: UInt64.self)
         guard bodyBytes <= UInt64(FormatLimit.checkpointPlaintextBytesMax) else {
@@ -225,14 +298,19 @@ package struct Checkpoint: Equatable, Sendable {
         guard try reader.uint8() != 0 else { return nil }
         let base = Position(try reader.uint64())
         let dataEnd = try reader.uint64()
+        let idIndexBytes = try reader.uint64()
+        let idIndexDigest = try reader.uint64()
         let length = Int(try reader.uint32())
         let footerBytes = try reader.bytes(length)
         let footer = try SegmentFooter(footerBytes.span.bytes)
         guard base == next, dataEnd <= UInt64(FormatLimit.segmentBytesMax),
             footer.lines.map({ $0.lowerBound == base }) ?? true, !footer.isCompacted,
-            footer.frames.isEmpty == (footer.lines == nil)
+            footer.frames.isEmpty == (footer.lines == nil), footer.idIndex.isEmpty,
+            idIndexBytes <= UInt64(FormatLimit.footerBytesMax)
         else { throw FormatError(.malformed, "the live segment does not follow the sealed ones") }
-        return LiveSnapshot(base: base, dataEnd: Int(dataEnd), footer: footer)
+        return LiveSnapshot(
+            base: base, dataEnd: Int(dataEnd), footer: footer, idIndexBytes: Int(idIndexBytes),
+            idIndexDigest: idIndexDigest)
     }
 
     private static func states(
@@ -268,11 +346,7 @@ package struct Checkpoint: Equatable, Sendable {
 
 extension StoredState {
     /// XXH64 of the state's bytes: equal states have equal hashes.
-    package var hash: UInt64 {
-        var hash = XXH64()
-        hash.update(bytes.span.bytes)
-        return hash.value()
-    }
+    package var hash: UInt64 { XXH64.hash(bytes.span.bytes) }
 }
 
 extension BlockDecompressor {

@@ -77,6 +77,13 @@ public struct XXH64: Sendable {
         pending.reserveCapacity(32)
     }
 
+    /// The hash of bytes that are all there, with seed 0. O(n).
+    package static func hash(_ bytes: RawSpan) -> UInt64 {
+        var hash = XXH64()
+        hash.update(bytes)
+        return hash.value()
+    }
+
     /// Takes in more bytes. O(n).
     public mutating func update(_ bytes: RawSpan) {
         total &+= UInt64(bytes.byteCount)

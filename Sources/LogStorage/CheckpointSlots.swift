@@ -46,23 +46,44 @@ package struct CheckpointSlots: Sendable {
         }
     }
 
-    /// The checkpoints that can be used, the newest first, each read when it is asked for. Whatever
-    /// is wrong with one, it is left out.
-    package func usable() -> some Sequence<Checkpoint> {
-        let order = LogDirectory.checkpointSlots.compactMap { slot in
-            age(of: slot).map { (slot, $0) }
-        }
-        return order.sorted { $0.1 > $1.1 }.lazy.compactMap { slot, _ in
-            if case .checkpoint(let checkpoint)? = content(of: slot) { checkpoint } else { nil }
-        }
+    /// The checkpoints that can be used, without their id indexes, the newest first, each read when
+    /// it is asked for. Whatever is wrong with one, it is left out.
+    package func usable() -> some Sequence<Checkpoint> { heads().lazy.map(\.checkpoint) }
+
+    /// A checkpoint without its id index, and where that is if it has one.
+    struct Head {
+        let checkpoint: Checkpoint
+        let idIndex: StoredIDIndex?
     }
 
-    /// What the header says of a slot's age; whether that can be believed is not known yet.
-    private func age(of slot: String) -> (Position, Int64)? {
+    /// As `usable()`, with the places of the id indexes.
+    func heads() -> some Sequence<Head> {
+        let slots = LogDirectory.checkpointSlots.compactMap { header(of: $0) }
+        let order = slots.sorted {
+            ($0.header.position, $0.header.createdAt) > ($1.header.position, $1.header.createdAt)
+        }
+        return order.lazy.compactMap { file, header in head(of: file, header) }
+    }
+
+    /// What a slot's header says; whether that can be believed is not known yet.
+    private func header(of slot: String) -> (file: any File, header: Checkpoint.Header)? {
         guard let file = try? fileSystem.open(folder + "/" + slot, .read),
-            let header = try? file.read(at: 0, count: Checkpoint.headerBytes)
+            let bytes = try? file.read(at: 0, count: Checkpoint.headerBytes),
+            let header = Checkpoint.header(bytes.span.bytes)
         else { return nil }
-        return Checkpoint.age(header.span.bytes)
+        return (file, header)
+    }
+
+    private func head(
+        of file: any File, _ header: Checkpoint.Header
+    ) -> Head? {
+        guard header.headBytes <= FormatLimit.checkpointPlaintextBytesMax,
+            let bytes = try? file.read(at: 0, count: header.headBytes),
+            let checkpoint = try? Checkpoint(head: bytes.span.bytes)
+        else { return nil }
+        return Head(
+            checkpoint: checkpoint,
+            idIndex: checkpoint.live.map { StoredIDIndex($0, in: file, at: header.headBytes) })
     }
 
     /// Stores a checkpoint in the slot that is empty, bad or older. Durable on return; a cut at any

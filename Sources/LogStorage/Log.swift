@@ -36,6 +36,8 @@ public final class Log: Sendable {
         /// Missing between sealing a segment and creating the next.
         var live: SegmentWriter?
         var contents: SegmentContents
+        /// Where the ids are that the contents lack.
+        var idIndex: StoredIDIndex?
         var cache = FrameCache()
         /// The lists of removed ids that were read, by their segment's first position.
         var removedIDs: [Position: [RemovedIDsInFile]] = [:]
@@ -80,7 +82,8 @@ public final class Log: Sendable {
         state = Mutex(
             State(
                 lock: opening.lock, incarnation: opening.lock.incarnation, sealed: opening.sealed,
-                live: opening.live.take(), contents: opening.contents))
+                live: opening.live.take(), contents: opening.contents,
+                idIndex: opening.idIndex))
     }
 
     /// The checkpoint that opening built on, once: its states are large.
@@ -141,7 +144,8 @@ public final class Log: Sendable {
     /// but `indeterminate`, none of them ever will be.
     ///
     /// - Parameter lines: lines with their newlines, positions rising from `next`.
-    /// - Throws: `LogError`: `tooLarge`, `closed`; `diskFull` with nothing changed;
+    /// - Throws: `LogError`: `tooLarge`, `closed`; `diskFull` with nothing changed; `corrupt` or `io`
+    ///   where the ids of a segment that is to be sealed cannot be read;
     ///   `indeterminate` after a failed write or sync, and from then on.
     /// - Complexity: O(bytes).
     public func append(_ lines: [UInt8]) throws(LogError) {
@@ -267,6 +271,7 @@ public final class Log: Sendable {
     }
 
     private func seal(_ state: inout State) throws(LogError) {
+        try Self.readOlderIDs(&state)
         guard let writer = state.live.take() else { return }
         var live = writer
         let name = SegmentName.of(live.base)
@@ -330,6 +335,7 @@ public final class Log: Sendable {
     public func line(id: UInt128) throws(LogError) -> (position: Position, bytes: [UInt8])? {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
+            try Self.readOlderIDs(&state)
             if let position = state.contents.position(id: id) {
                 return try Self.frame(&state, of: position).flatMap { frame in
                     frame.line(at: position).map { (position, Array(frame.plaintext[$0.range])) }
@@ -353,6 +359,24 @@ public final class Log: Sendable {
             }
             return nil
         }
+    }
+
+    /// Takes in the ids that opening left in the checkpoint; where they cannot be read there, those of
+    /// the live segment's lines. O(1) once that is done.
+    private static func readOlderIDs(_ state: inout State) throws(LogError) {
+        guard state.contents.lacksOlderIDs else { return }
+        if let index = state.idIndex?.read() {
+            state.contents.takeIn(older: index)
+        } else if let reading = state.live?.reading() {
+            var positions: [UInt128: Position] = [:]
+            for entry in state.contents.frames {
+                let frame = try DecodedFrame.read(
+                    reading.file, path: reading.path, entry, allowsHoles: false)
+                for line in frame.lines { positions[line.prefix.id] = line.prefix.position }
+            }
+            state.contents.takeIn(positions: positions)
+        }
+        state.idIndex = nil
     }
 
     /// The bytes of the line at a position, or nil if there is none.
@@ -444,6 +468,7 @@ public final class Log: Sendable {
         let last = position > .zero ? try line(at: position) : nil
         return try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
+            try Self.readOlderIDs(&state)
             let dataEnd = state.live?.dataEnd
             return LogSnapshot(
                 logID: id, position: position,
@@ -548,6 +573,7 @@ public final class Log: Sendable {
         state.live = nil
         state.lock = nil
         state.sealed = SealedSegments(directory, environment.fileSystem)
+        state.idIndex = nil
         state.removedIDs = [:]
         state.cache = FrameCache()
     }
@@ -580,7 +606,8 @@ public final class Log: Sendable {
             let report = opening.report
             state = State(
                 lock: opening.lock, incarnation: opening.lock.incarnation, sealed: opening.sealed,
-                live: opening.live.take(), contents: opening.contents)
+                live: opening.live.take(), contents: opening.contents,
+                idIndex: opening.idIndex)
             return report
         }
     }

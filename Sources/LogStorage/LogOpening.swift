@@ -11,6 +11,8 @@ struct LogOpening: ~Copyable {
     let sealed: SealedSegments
     var live: SegmentWriter?
     let contents: SegmentContents
+    /// Where the ids are that the contents lack.
+    let idIndex: StoredIDIndex?
     let id: UInt128
     let account: String?
     /// The checkpoint that was built on.
@@ -24,6 +26,7 @@ struct LogOpening: ~Copyable {
         /// The name of a segment that had only begun to exist.
         var unfinished: String?
         var checkpoint: Checkpoint?
+        var idIndex: StoredIDIndex?
         var header: SegmentHeader?
         /// The position after the last line.
         var next: Position
@@ -84,7 +87,8 @@ struct LogOpening: ~Copyable {
         return LogOpening(
             lock: lock, report: report, sealed: found.sealed, live: live,
             contents: found.last?.live?.contents ?? SegmentContents(base: found.next),
-            id: header.logID, account: header.account, checkpoint: found.checkpoint)
+            idIndex: found.idIndex, id: header.logID, account: header.account,
+            checkpoint: found.checkpoint)
     }
 
     private static func prepareFolder(
@@ -119,10 +123,14 @@ struct LogOpening: ~Copyable {
         // Whatever does not fit is judged again without it, and then said properly.
         var rejected: [Checkpoint] = []
         var fitting: Findings?
-        for checkpoint in CheckpointSlots(directory, fileSystem: fileSystem).usable() {
-            fitting = try? read(names, checkpoint, directory, fileSystem)
+        let slots = CheckpointSlots(directory, fileSystem: fileSystem)
+        for head in slots.heads() {
+            fitting = try? read(names, head.checkpoint, directory, fileSystem)
+            if fitting?.last?.live?.contents.lacksOlderIDs ?? false {
+                fitting?.idIndex = head.idIndex
+            }
             guard fitting == nil else { break }
-            rejected.append(checkpoint)
+            rejected.append(head.checkpoint)
         }
         let found: Findings
         if let fitting {

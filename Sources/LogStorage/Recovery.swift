@@ -148,7 +148,7 @@ package struct Recovery {
         if let snapshot, snapshot.base == header.base, footer?.footer.isCompacted != true,
             let lines = snapshot.footer.lines, let frame = snapshot.footer.frames.last
         {
-            live.contents = try SegmentContents(resuming: snapshot)
+            live.contents = SegmentContents(resuming: snapshot)
             known = lines.upperBound
             scanner = SegmentScanner(
                 file, at: frame.offset, expecting: frame.first, allowsHoles: false)

@@ -15,24 +15,36 @@ package struct SegmentContents: Sendable {
     private var positions = IDTable()
     /// A frame that has begun and whose first line says where.
     private var newFrame: Int?
-    /// The ids that a checkpoint knew.
+    /// The ids that a checkpoint knew, once they are needed.
     private var older: IDIndex?
+    /// Whether ids that a checkpoint knew are still to be taken in: until then this neither finds
+    /// ids nor makes a footer.
+    package private(set) var lacksOlderIDs = false
 
     package init(base: Position) { self.base = base }
 
-    /// Goes on from what a checkpoint knew.
-    ///
-    /// - Throws: `FormatError` for an id index whose sizes do not fit.
-    package init(resuming snapshot: LiveSnapshot) throws(FormatError) {
+    /// Goes on from what a checkpoint knew, without its ids.
+    package init(resuming snapshot: LiveSnapshot) {
         base = snapshot.base
         frames = snapshot.footer.frames
         lines = snapshot.footer.lines
         eventCount = Int(clamping: snapshot.footer.eventCount)
         times = snapshot.footer.times
         plaintextBytes = Int(clamping: snapshot.footer.plaintextBytes)
-        // Not read through: that would cost as much as all the rest of opening, and the checkpoint's
-        // digest vouches for what the index's own encoder wrote.
-        older = try IDIndex(snapshot.footer.idIndex)
+        lacksOlderIDs = true
+    }
+
+    /// Takes in the ids that a checkpoint knew. The index is not read through: its digest vouches for
+    /// what its own encoder wrote.
+    package mutating func takeIn(older index: IDIndex) {
+        older = index
+        lacksOlderIDs = false
+    }
+
+    /// Takes in the ids of all lines, as reading the segment found them.
+    mutating func takeIn(positions found: [UInt128: Position]) {
+        positions = found
+        lacksOlderIDs = false
     }
 
     /// The position after the last line.
@@ -83,6 +95,7 @@ package struct SegmentContents: Sendable {
         seed: UInt32, digest: UInt64, coveredThrough: Position? = nil,
         compaction: SegmentFooter.Compaction? = nil
     ) -> SegmentFooter {
+        precondition(!lacksOlderIDs, "a footer without some of the segment's ids")
         // Hashes that a checkpoint kept were made with its seed.
         let seed = older?.hashSeed ?? seed
         var entries = (try? older?.entries()) ?? []

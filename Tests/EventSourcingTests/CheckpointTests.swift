@@ -301,7 +301,10 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
 
         // A checkpoint that is whole but wrong.
         let slots = CheckpointSlots("/log", fileSystem: files)
-        var wrong = try #require(Array(slots.usable()).last)
+        let stored = slots.contents().compactMap { _, content in
+            if case .checkpoint(let checkpoint) = content { checkpoint } else { nil }
+        }
+        var wrong = try #require(stored.min { $0.position < $1.position })
         let index = try #require(wrong.states.firstIndex { $0.name == "sums" })
         wrong.states[index].bytes = Array(#"{"last":20,"total":211}"#.utf8)
         try slots.write(wrong)

@@ -106,11 +106,81 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
                 #expect(throws: FormatError.self) { try Checkpoint(changed.span.bytes) }
             }
         }
+        let head = try #require(Checkpoint.header(whole.span.bytes)?.headBytes)
+        #expect(head < whole.count)
         let again = TestLog(files: test.files.snapshot())
-        again.files[path] = Array(whole.dropLast())
+        again.files[path] = Array(whole[..<(head - 1)])
         let opened = try again.open()
         #expect(opened.takeCheckpoint() == nil)
         try check(opened, test.lines)
+    }
+
+    /// A sample whose checkpoint's id index was changed, opened from that checkpoint.
+    private static func sample(
+        withIDIndex change: (inout [UInt8], Int) -> Void
+    ) throws -> (TestLog, Log) {
+        let (test, log) = try sample()
+        try log.close()
+        var again = TestLog(files: test.files.snapshot())
+        again.lines = test.lines
+        let path = TestLog.path + "/checkpoints/a"
+        var bytes = try #require(again.files[path])
+        let head = try #require(Checkpoint.header(bytes.span.bytes)?.headBytes)
+        change(&bytes, head)
+        again.files[path] = bytes
+        let opened = try again.open()
+        #expect(opened.takeCheckpoint()?.position == Position(30))
+        return (again, opened)
+    }
+
+    @Test(.verifies("CHK-7"), arguments: [0, 1, 2])
+    func `a log whose checkpoint lost its id index still knows every id`(damage: Int) throws {
+        var (test, log) = try Self.sample { bytes, head in
+            switch damage {
+            case 0: bytes[head + 5] ^= 1
+            case 1: bytes = Array(bytes[..<head])
+            default: bytes += [0]
+            }
+        }
+        try check(log, test.lines)
+        try test.append(to: log, paddings: [1])
+        try log.roll()
+        try check(log, test.lines)
+        try log.close()
+        let summary = try LogVerifier(TestLog.path, fileSystem: test.files).verify { _, _ in nil }
+        #expect(summary.findings == [])
+    }
+
+    @Test(.verifies("CHK-7"))
+    func `sealing and a new checkpoint take the ids that opening left where they were`() throws {
+        for damaged in [false, true] {
+            for rolls in [false, true] {
+                let (test, log) = try Self.sample { bytes, head in
+                    if damaged { bytes[head] ^= 1 }
+                }
+                // Nothing asks for an id before.
+                if rolls { try log.roll() } else { try store(log, test.files, at: 2) }
+                try log.close()
+                let opened = try test.open()
+                try check(opened, test.lines)
+                try opened.close()
+            }
+        }
+    }
+
+    @Test(.verifies("CHK-7"))
+    func `damage to lines whose ids have to be read is corrupt, not an id that nobody knows`()
+        throws
+    {
+        let (test, log) = try Self.sample { bytes, head in bytes[head] ^= 1 }
+        let path = try #require(TestLog.segments(test.files).last)
+        test.files.flip(bit: (SegmentHeader.encodedBytes + 30) * 8, of: path)
+        for _ in 0..<2 {
+            let error = #expect(throws: LogError.self) { try log.line(id: 12345) }
+            #expect(error?.code == .corrupt)
+        }
+        let error = #expect(throws: LogError.self) { try log.roll() }
+        #expect(error?.code == .corrupt)
     }
 
     @Test(.verifies("CHK-3"))

@@ -10,11 +10,10 @@ struct CheckpointCheck {
     func check(_ input: [UInt8]) throws {
         var bytes = mode & 2 != 0 ? Self.packed(input) : input
         if mode & 1 != 0 { Self.mend(&bytes) }
-        _ = Checkpoint.age(bytes.span.bytes)
         guard let checkpoint = try? Checkpoint(bytes.span.bytes) else { return }
-        let age = Checkpoint.age(bytes.span.bytes)
+        let header = Checkpoint.header(bytes.span.bytes)
         try expect(
-            age?.0 == checkpoint.position && age?.1 == checkpoint.createdAt,
+            header?.position == checkpoint.position && header?.createdAt == checkpoint.createdAt,
             "a checkpoint's header says something else than the checkpoint")
         let encoded: [UInt8]
         let again: Checkpoint
@@ -23,66 +22,78 @@ struct CheckpointCheck {
             again = try Checkpoint(encoded.span.bytes)
         } catch { throw BrokenProperty(description: "a written checkpoint is refused: \(error)") }
         try expect(again == checkpoint, "a checkpoint is another after it was written")
-        guard let live = checkpoint.live, let contents = try? SegmentContents(resuming: live) else {
+        guard let live = checkpoint.live, let index = try? IDIndex(live.footer.idIndex) else {
             return
         }
+        var contents = SegmentContents(resuming: live)
+        contents.takeIn(older: index)
         _ = contents.olderFrames(id: 77)
         _ = contents.footer(seed: 5, digest: 0)
     }
 
+    /// An id index without an id.
+    private static let idIndex = IDIndex.encode([], frameCount: 0, seed: 0)
+
     /// A whole checkpoint with this content, which begins with the checkpoint's position.
     private static func packed(_ input: [UInt8]) -> [UInt8] {
         var body = input
-        mendContent(&body)
+        let hasLive = mendContent(&body)
         var bytes = Array("DAYBOOKC".utf8)
-        bytes.append(littleEndian: FormatLimit.version)
+        bytes.append(littleEndian: Checkpoint.version)
         bytes += [UInt8](repeating: 0, count: 6 + 16)
         bytes.append(littleEndian: UInt64(1_000))
         bytes += [UInt8](repeating: 0, count: 16 + 8)
         bytes.append(littleEndian: UInt64(body.count))
+        bytes.append(littleEndian: UInt64(0))
         if !body.isEmpty {
             BigCommit.append(body.span.bytes, to: &bytes)
             bytes.append(littleEndian: UInt32(0))
         }
+        Mending.set(UInt64(bytes.count + 8), at: 72, of: &bytes)
         bytes.append(littleEndian: Mending.digest(bytes, 0..<bytes.count))
-        return bytes
+        return hasLive ? bytes + Self.idIndex : bytes
     }
 
-    /// Mends the checksums of a file's blocks and its digest.
+    /// Mends the checksums of the blocks in a file's head and its digest.
     static func mend(_ bytes: inout [UInt8]) {
         guard bytes.count >= Checkpoint.headerBytes + 8 else { return }
-        let end = bytes.count - 8
+        let head = Checkpoint.header(bytes.span.bytes)?.headBytes ?? bytes.count
+        let end = min(max(head, Checkpoint.headerBytes + 8), bytes.count) - 8
         Mending.frames(&bytes, from: Checkpoint.headerBytes)
         Mending.set(Mending.digest(bytes, 0..<end), at: end, of: &bytes)
     }
 
-    /// Mends the footer in a checkpoint's content, and the hashes of its states.
-    private static func mendContent(_ body: inout [UInt8]) {
-        guard body.count >= 5 else { return }
+    /// Mends the footer in a checkpoint's content, what it says of the id index, and the hashes of
+    /// its states; says whether there is a live segment.
+    private static func mendContent(_ body: inout [UInt8]) -> Bool {
+        guard body.count >= 5 else { return false }
         var offset = 4 + 16 * Int(body.span.bytes.integer(at: 0, as: UInt32.self) & 0xFFFF)
-        guard offset < body.count else { return }
+        guard offset < body.count else { return false }
         let hasLive = body[offset] != 0
         offset += 1
         if hasLive {
-            guard offset + 20 <= body.count else { return }
-            let length = Int(body.span.bytes.integer(at: offset + 16, as: UInt32.self))
-            offset += 20
-            guard length >= 104, offset + length <= body.count else { return }
+            guard offset + 36 <= body.count else { return true }
+            Mending.set(UInt64(idIndex.count), at: offset + 16, of: &body)
+            Mending.set(Mending.digest(idIndex, 0..<idIndex.count), at: offset + 24, of: &body)
+            let length = Int(body.span.bytes.integer(at: offset + 32, as: UInt32.self))
+            offset += 36
+            guard length >= 104, offset + length <= body.count else { return true }
             let end = offset + length - 4
             Mending.set(Mending.hash(body, offset..<end), at: end, of: &body)
             offset += length
         }
-        guard offset + 4 <= body.count else { return }
+        guard offset + 4 <= body.count else { return hasLive }
         offset += 4
         while offset + 2 <= body.count {
             offset += 2 + Int(body.span.bytes.integer(at: offset, as: UInt16.self)) + 20
-            guard offset + 16 <= body.count else { return }
+            guard offset + 16 <= body.count else { return hasLive }
             let length = Int(body.span.bytes.integer(at: offset, as: UInt32.self))
             let start = offset + 16
-            guard start + length <= body.count else { return }
+            guard start + length <= body.count else { return hasLive }
             Mending.set(
                 Mending.digest(body, start..<start + length), at: offset + 8, of: &body)
             offset = start + length
         }
+        return hasLive
     }
 }

@@ -139,11 +139,14 @@ package struct FuzzSeeds {
         content.append(littleEndian: UInt64(1))
         content.append(littleEndian: UInt64(3))
         content.append(1)
-        let footer = footer.encoded()
+        var footer = footer
+        footer.idIndex = []
+        let footerBytes = footer.encoded()
         content.append(littleEndian: UInt64(4))
         content.append(littleEndian: UInt64(900))
-        content.append(littleEndian: UInt32(footer.count))
-        content += footer
+        content += [UInt8](repeating: 0, count: 16)
+        content.append(littleEndian: UInt32(footerBytes.count))
+        content += footerBytes
         content.append(littleEndian: UInt32(1))
         content.append(littleEndian: UInt16(1))
         content.append(UInt8(ascii: "v"))
