@@ -5,11 +5,13 @@
 /// One entry before encoding.
 package struct IDIndexEntry: Equatable, Sendable {
     package var hash: UInt32
-    package var frame: Int
+    /// There are many entries at a time.
+    private var frameNumber: UInt32
+    package var frame: Int { Int(frameNumber) }
 
     package init(hash: UInt32, frame: Int) {
         self.hash = hash
-        self.frame = frame
+        frameNumber = UInt32(frame)
     }
 }
 

@@ -47,6 +47,8 @@ package struct RemovedIDs: Sendable {
     /// How long an id is remembered: 90 days.
     package static let millisecondsKept: Int64 = 90 * 24 * 60 * 60 * 1_000
     fileprivate static let fenceSpacing = 64
+    /// Bytes that are encoded at a time.
+    private static let portionBytes = 64 * 1024
 
     fileprivate init(removedAt: Int64, count: Int, fences: [UInt128]) {
         self.removedAt = removedAt
@@ -73,24 +75,39 @@ package struct RemovedIDs: Sendable {
     package static func encode(
         _ records: [RemovedID], base: Position, removedAt: Int64
     ) -> [UInt8] {
+        var bytes: [UInt8] = []
+        let sorted = records.sorted { $0.id < $1.id }
+        encode(sorted: sorted, base: base, removedAt: removedAt) { bytes += $0 }
+        return bytes
+    }
+
+    /// The same bytes in portions, of records that are sorted by id. O(n), and memory for a portion.
+    package static func encode<E: Error>(
+        sorted records: [RemovedID], base: Position, removedAt: Int64,
+        write: ([UInt8]) throws(E) -> Void
+    ) throws(E) {
         let total = encodedBytes(count: records.count)
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(total)
+        var digest = XXH64()
         SkippableFrame.removedIDs.appendPrefix(
             contentBytes: total - SkippableFrame.prefixBytes, to: &bytes)
         bytes.append(littleEndian: removedAt)
         bytes.append(littleEndian: UInt32(records.count))
         bytes.append(littleEndian: UInt32(0))
-        for record in records.sorted(by: { $0.id < $1.id }) {
+        for record in records {
+            if bytes.count >= portionBytes {
+                digest.update(bytes.span.bytes)
+                try write(bytes)
+                bytes.removeAll(keepingCapacity: true)
+            }
             bytes.append(littleEndian: record.id.byteSwapped)
             bytes.append(littleEndian: UInt32(record.position.rawValue - base.rawValue))
             bytes.append(littleEndian: record.hashes.withoutTime)
             bytes.append(littleEndian: record.hashes.withTime)
         }
-        var digest = XXH64()
         digest.update(bytes.span.bytes)
         bytes.append(littleEndian: digest.value())
-        return bytes
+        try write(bytes)
     }
 
     // MARK: Looking up

@@ -368,11 +368,13 @@ public final class Log: Sendable {
         if let index = state.idIndex?.read() {
             state.contents.takeIn(older: index)
         } else if let reading = state.live?.reading() {
-            var positions: [UInt128: Position] = [:]
+            var positions = IDTable()
             for entry in state.contents.frames {
                 let frame = try DecodedFrame.read(
                     reading.file, path: reading.path, entry, allowsHoles: false)
-                for line in frame.lines { positions[line.prefix.id] = line.prefix.position }
+                for line in frame.lines {
+                    positions.set(line.prefix.id, to: line.prefix.position.rawValue)
+                }
             }
             state.contents.takeIn(positions: positions)
         }

@@ -265,7 +265,8 @@ package struct LogRepair {
             try fileSystem.open(path(name), .createNew)
         }
         var rewriter = SegmentRewriter(
-            file, header: writing.header.encoded(), base: writing.header.base)
+            file, header: writing.header.encoded(), base: writing.header.base,
+            seed: UInt32(truncatingIfNeeded: environment.random()))
         var digest = XXH64()
         if let (name, salvage) = writing.source {
             let source = try storage { () throws(FileError) in
@@ -286,7 +287,6 @@ package struct LogRepair {
             try rewriter.endLines()
         }
         let footer = try rewriter.finish(
-            seed: UInt32(truncatingIfNeeded: environment.random()),
             coveredThrough: writing.through, compactedThrough: writing.compactedThrough)
         try readBack(name, writing.target, footer, lines: digest.value())
         return name

@@ -199,7 +199,7 @@ package struct LogVerifier {
     ) throws {
         let name = SegmentName.of(segment.header.base)
         let footer = segment.footer
-        var contents = SegmentContents(base: segment.header.base)
+        var contents = SegmentContents(base: segment.header.base, ids: .none)
         var isWhole = true
         var scanner = SegmentScanner(
             segment.file, expecting: segment.header.base, allowsHoles: footer.isCompacted)

@@ -11,8 +11,11 @@ package struct SegmentContents: Sendable {
     package private(set) var eventCount = 0
     package private(set) var times: ClosedRange<Int64>?
     package private(set) var plaintextBytes = 0
-    /// Every id with its position, but those in `older`.
+    /// Every id with its position, but those in `older`; where they are looked for.
     private var positions = IDTable()
+    /// Every id as the id index has it; where they are put into one and nothing else.
+    private var entries: [IDIndexEntry] = []
+    private let use: IDUse
     /// A frame that has begun and whose first line says where.
     private var newFrame: Int?
     /// The ids that a checkpoint knew, once they are needed.
@@ -21,11 +24,26 @@ package struct SegmentContents: Sendable {
     /// ids nor makes a footer.
     package private(set) var lacksOlderIDs = false
 
-    package init(base: Position) { self.base = base }
+    /// What becomes of the ids.
+    package enum IDUse: Sendable {
+        /// They are looked for while the segment grows.
+        case lookup
+        /// They go into the footer's index, with this seed.
+        case index(seed: UInt32)
+        /// Nobody needs them.
+        case none
+    }
+
+    /// Contents without a line. With `lookup` an id takes about 40 bytes, with `index` 8.
+    package init(base: Position, ids use: IDUse = .lookup) {
+        self.base = base
+        self.use = use
+    }
 
     /// Goes on from what a checkpoint knew, without its ids.
     package init(resuming snapshot: LiveSnapshot) {
         base = snapshot.base
+        use = .lookup
         frames = snapshot.footer.frames
         lines = snapshot.footer.lines
         eventCount = Int(clamping: snapshot.footer.eventCount)
@@ -42,7 +60,7 @@ package struct SegmentContents: Sendable {
     }
 
     /// Takes in the ids of all lines, as reading the segment found them.
-    mutating func takeIn(positions found: [UInt128: Position]) {
+    mutating func takeIn(positions found: IDTable) {
         positions = found
         lacksOlderIDs = false
     }
@@ -65,7 +83,13 @@ package struct SegmentContents: Sendable {
             frames.append(FrameEntry(offset: offset, first: prefix.position))
             newFrame = nil
         }
-        positions.set(prefix.id, to: prefix.position.rawValue)
+        switch use {
+        case .lookup: positions.set(prefix.id, to: prefix.position.rawValue)
+        case .index(let seed):
+            let hash = IDIndex.hash(prefix.id, seed: seed)
+            entries.append(IDIndexEntry(hash: hash, frame: frames.count - 1))
+        case .none: break
+        }
         lines = (lines?.lowerBound ?? prefix.position)...prefix.position
         eventCount += 1
         plaintextBytes += lineBytes + 1
@@ -89,6 +113,7 @@ package struct SegmentContents: Sendable {
     /// The footer that seals this segment.
     ///
     /// - Parameters:
+    ///   - seed: for the id index; contents that were made with one keep that.
     ///   - coveredThrough: the last position it answers for; nil takes that of the last line.
     ///   - compaction: what compaction adds.
     package func footer(
@@ -96,12 +121,18 @@ package struct SegmentContents: Sendable {
         compaction: SegmentFooter.Compaction? = nil
     ) -> SegmentFooter {
         precondition(!lacksOlderIDs, "a footer without some of the segment's ids")
-        // Hashes that a checkpoint kept were made with its seed.
-        let seed = older?.hashSeed ?? seed
-        var entries = (try? older?.entries()) ?? []
-        entries += positions.all.map {
-            IDIndexEntry(
-                hash: IDIndex.hash($0.id, seed: seed), frame: frame(of: Position($0.number)))
+        var seed = seed
+        var entries = entries
+        if case .index(let known) = use {
+            seed = known
+        } else {
+            // Hashes that a checkpoint kept were made with its seed.
+            seed = older?.hashSeed ?? seed
+            entries = (try? older?.entries()) ?? []
+            entries += positions.all.map {
+                IDIndexEntry(
+                    hash: IDIndex.hash($0.id, seed: seed), frame: frame(of: Position($0.number)))
+            }
         }
         return SegmentFooter(
             coveredThrough: coveredThrough ?? lines?.upperBound ?? Position(base.rawValue - 1),

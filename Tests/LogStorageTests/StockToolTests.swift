@@ -51,7 +51,7 @@ import Testing
             let header = SegmentHeader(logID: 1, account: nil, base: Position(1), createdAt: 0)
             var writer = SegmentRewriter(
                 try files.open(path + "/00000000000000000001.lz4", .createNew),
-                header: header.encoded(), base: header.base)
+                header: header.encoded(), base: header.base, seed: 3)
             var lines: [[UInt8]] = []
             var position: UInt64 = 1
             for padding in [0, 20_000, 45_000, 10, 59_000, 59_000, 70_000, 5, 150_000, 59_000, 1] {
@@ -62,7 +62,7 @@ import Testing
             }
             try writer.endLines()
             _ = try writer.finish(
-                seed: 3, coveredThrough: Position(position + 9), compactedThrough: .zero)
+                coveredThrough: Position(position + 9), compactedThrough: .zero)
             try check(path, lines)
             let verifier = LogVerifier(path)
             #expect(try verifier.verify { _, _ in nil }.findings == [])

@@ -31,7 +31,7 @@ struct CompactionRun: Sendable {
         let reader = LogReader(log.directory, fileSystem: environment.fileSystem)
         let judge = CompactionJudge(
             states: horizon.states, limit: horizon.limit, catalogue: catalogue)
-        let segments = try log.sealedSegments()
+        var segments = try log.sealedSegments()
         var report = CompactionReport()
         report.bytesBefore = try reader.outline().reduce(0) { $0 + $1.bytes }
         report.limit = horizon.limit
@@ -39,7 +39,10 @@ struct CompactionRun: Sendable {
         var tally = CompactionTally()
         let total = segments.reduce(0) { $0 + Int(clamping: $1.footer.eventCount) }
         var judged = 0
-        for segment in segments {
+        let live = (segments.last?.footer.coveredThrough ?? .zero).next
+        segments.reverse()
+        // Each is let go of when it is done: what was in it is not held any more.
+        while let segment = segments.popLast() {
             let (result, part) = try compact(segment, judge) {
                 judged += 1
                 if judged % 10_000 == 0 { progress?(judged, total) }
@@ -48,7 +51,6 @@ struct CompactionRun: Sendable {
             report.segments += 1
             if result.isRewritten { report.segmentsRewritten += 1 }
         }
-        let live = (segments.last?.footer.coveredThrough ?? .zero).next
         try log.forEachEvent(from: live, catalogue: catalogue) { event in
             if stop.isSet { throw CancellationError() }
             tally.add(event, .stays(.liveSegment))

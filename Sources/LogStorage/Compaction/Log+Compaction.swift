@@ -68,13 +68,13 @@ extension Log {
             let compactor = SegmentCompactor(
                 segment: segment, directory: directory, environment: environment,
                 isCancelled: isCancelled)
-            let removed = try compactor.survey(judge)
+            var removed = try compactor.survey(judge)
             let before = try storage { () throws(FileError) in try segment.file.size() }
             var result = CompactedSegment(
                 bytesBefore: before, bytesAfter: before, removed: 0, isRewritten: false)
             do {
                 let new = try compactor.rewrite(
-                    without: removed, horizon: horizon, create: create)
+                    without: &removed, horizon: horizon, create: create)
                 guard let new else { return result }
                 try replace(segment, by: new, compactor)
                 result.bytesAfter = try storage { () throws(FileError) in try new.file.size() }

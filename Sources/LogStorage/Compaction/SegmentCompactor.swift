@@ -49,6 +49,8 @@ struct SegmentCompactor {
         let room = FormatLimit.segmentBytesMax - size - FormatLimit.segmentBytesMax / 32
         let capacity = max(0, room / RemovedIDs.recordBytes)
         var removed: [RemovedID] = []
+        // Growing would hold them twice.
+        removed.reserveCapacity(min(capacity, Int(clamping: segment.footer.eventCount)))
         try forEachLine { prefix, line in
             let verdict = try judge(prefix, line, removed.count < capacity)
             if case .remove(let hashes) = verdict, removed.count < capacity {
@@ -83,14 +85,14 @@ struct SegmentCompactor {
     /// Writes the segment without some lines to a file of its own; synced and read back on return.
     ///
     /// - Parameters:
-    ///   - removed: the lines that go, in order.
+    ///   - removed: the lines that go, in order; afterwards by id, as they are remembered.
     ///   - horizon: the position by whose state they were judged.
     ///   - create: makes the file, once it is known that there is something to write.
     /// - Returns: the new file as the segment it is going to be; nil where nothing would change.
     /// - Throws: `LogError`: `diskFull`, `io`, `corrupt`, and `tooLarge` where the segment would not
     ///   fit; `CancellationError`. The file is removed by the caller then.
     func rewrite(
-        without removed: [RemovedID], horizon: Position,
+        without removed: inout [RemovedID], horizon: Position,
         create: (SegmentCompactor) throws(LogError) -> any File
     ) throws -> SealedSegment? {
         let now = environment.now()
@@ -101,28 +103,30 @@ struct SegmentCompactor {
         let header = try storage { () throws(FileError) in
             try segment.file.read(at: 0, count: SegmentHeader.encodedBytes)
         }
-        var rewriter = SegmentRewriter(file, header: header, base: segment.header.base)
+        var rewriter = SegmentRewriter(
+            file, header: header, base: segment.header.base,
+            seed: UInt32(truncatingIfNeeded: environment.random()))
         var written = XXH64()
-        var going = removed[...]
+        var gone = 0
         try forEachLine { prefix, line in
-            if going.first?.position == prefix.position {
-                going.removeFirst()
+            if gone < removed.count, removed[gone].position == prefix.position {
+                gone += 1
                 return
             }
             written.update(line)
             try rewriter.append(prefix, line)
         }
-        precondition(going.isEmpty, "only lines of the segment can go")
+        precondition(gone == removed.count, "only lines of the segment can go")
         try rewriter.endLines()
         for found in lists { try copy(found, to: &rewriter) }
         if !removed.isEmpty {
-            try rewriter.append(
-                removedIDs: RemovedIDs.encode(
-                    removed, base: segment.header.base, removedAt: now))
+            removed.sort { $0.id < $1.id }
+            try RemovedIDs.encode(
+                sorted: removed, base: segment.header.base, removedAt: now
+            ) { bytes throws(LogError) in try rewriter.append(removedIDs: bytes) }
         }
         let before = segment.footer.compaction?.through ?? .zero
         let footer = try rewriter.finish(
-            seed: UInt32(truncatingIfNeeded: environment.random()),
             coveredThrough: segment.footer.coveredThrough,
             compactedThrough: removed.isEmpty ? before : max(before, horizon))
         let count = lists.reduce(removed.count) { $0 + $1.list.count }

@@ -17,14 +17,17 @@ struct SegmentRewriter: ~Copyable {
     private var writtenBytes = 0
     private var removedIDsStart = 0
     private var digest = XXH64()
+    private let seed: UInt32
     /// What was put in so far.
     private(set) var contents: SegmentContents
 
     private static let outputBytesMax = 256 * 1024
 
-    init(_ file: any File, header: [UInt8], base: Position) {
+    /// - Parameter seed: for the id index.
+    init(_ file: any File, header: [UInt8], base: Position, seed: UInt32) {
         self.file = file
-        contents = SegmentContents(base: base)
+        contents = SegmentContents(base: base, ids: .index(seed: seed))
+        self.seed = seed
         output = header
     }
 
@@ -111,26 +114,25 @@ struct SegmentRewriter: ~Copyable {
     /// - Parameter compactedThrough: states before it cannot be rebuilt; nil for a segment without
     ///   holes and without lists of removed ids.
     mutating func finish(
-        seed: UInt32, coveredThrough: Position, compactedThrough: Position?
+        coveredThrough: Position, compactedThrough: Position?
     ) throws(LogError) -> SegmentFooter {
-        func footer(_ digest: UInt64) -> SegmentFooter {
-            contents.footer(
-                seed: seed, digest: digest, coveredThrough: coveredThrough,
-                compaction: compactedThrough.map {
-                    .init(through: $0, removedIDBytes: end - removedIDsStart)
-                })
-        }
+        var footer = contents.footer(
+            seed: seed, digest: 0, coveredThrough: coveredThrough,
+            compaction: compactedThrough.map {
+                .init(through: $0, removedIDBytes: end - removedIDsStart)
+            })
         // A file of such a size could end in room, and damage at its end be taken for a torn tail.
         if compactedThrough != nil,
-            (end + footer(0).encoded().count) % FormatLimit.growthGranularityBytes == 0
+            (end + footer.encoded().count) % FormatLimit.growthGranularityBytes == 0
         {
             output += RemovedIDs.encode([], base: contents.base, removedAt: 0)
+            footer.compaction?.removedIDBytes = end - removedIDsStart
         }
         try drain()
-        let finished = footer(digest.value())
-        output = finished.encoded()
+        footer.digest = digest.value()
+        output = footer.encoded()
         try drain()
         try storage { () throws(FileError) in try file.sync() }
-        return finished
+        return footer
     }
 }
