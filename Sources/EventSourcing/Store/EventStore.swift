@@ -198,13 +198,17 @@ public actor EventStore {
 
     /// The lines at positions as a JSON array, byte for byte as they are on the disk: what is
     /// shipped. Commits what waits first if it is among them, so nothing leaves the device that could
-    /// still be lost.
+    /// still be lost. Otherwise nobody who records has to wait for it.
     ///
+    /// - Parameter bytes: how long the lines are together, if that is known.
     /// - Throws: `LogError`, `corrupt` where there is no such line.
-    package func jsonArray(of positions: [Position]) throws -> [UInt8] {
-        try checkOpen()
-        if let last = positions.max(), last > lastDurable { try flush() }
-        var array: [UInt8] = [UInt8(ascii: "[")]
+    package nonisolated func jsonArray(
+        of positions: [Position], bytes: Int = 0
+    ) async throws -> [UInt8] {
+        if let last = positions.max(), last >= log.next { try await flush() }
+        var array: [UInt8] = []
+        array.reserveCapacity(bytes + positions.count + 2)
+        array.append(UInt8(ascii: "["))
         let missing = try log.forEachLine(at: positions) { line in
             if array.count > 1 { array.append(UInt8(ascii: ",")) }
             array.append(contentsOf: line)
