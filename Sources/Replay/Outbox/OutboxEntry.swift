@@ -23,10 +23,19 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public let lineBytes: Int
     /// The incarnation that made it.
     let source: UUID
-    /// What the records say of it.
-    var answer: Answer?
+    /// What the records say of it: mostly nothing, so it takes its room elsewhere.
+    private var recorded = Recorded.nothing
+    var answer: Answer? {
+        get { if case .answer(let answer) = recorded { answer } else { nil } }
+        set { recorded = newValue.map(Recorded.answer) ?? .nothing }
+    }
     /// Whether it is a tombstone.
     var isSettled = false
+
+    private indirect enum Recorded: Hashable, Sendable {
+        case nothing
+        case answer(Answer)
+    }
 
     /// What the last answer did to an action that it did not settle.
     struct Answer: Hashable, Sendable {
