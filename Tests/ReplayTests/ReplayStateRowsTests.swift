@@ -407,6 +407,130 @@ private struct Bench {
         #expect(waiting == 0)
     }
 
+    /// A state with two requests of 500 events under way, a lane for each event.
+    private func busyBench(lanes: Int) throws -> (bench: Bench, first: Int, second: Int) {
+        var bench = Bench((1...lanes).map { "lane \($0)" }, requestsMax: 2)
+        let (first, second) = (try bench.send(), try bench.send())
+        #expect(first.positions + second.positions == Array(1...1_000))
+        return (bench, first.number, second.number)
+    }
+
+    private func applied(_ positions: ClosedRange<UInt64>) -> [(UInt64, String)] {
+        positions.map { ($0, "applied") }
+    }
+
+    @Test(.verifies("RPL-1", "RPL-2"))
+    func `a batch can be chosen while others are under way, and goes when there is room`() throws {
+        var (bench, first, second) = try busyBench(lanes: 1_501)
+        bench.add(1_502, "lane 1")
+        #expect(bench.state.chooseAhead()?.map(\.position.rawValue) == Array(1_001...1_500))
+        #expect(bench.state.chooseAhead() == nil, "one is chosen")
+        #expect(bench.state.sendAhead(now: bench.now) == nil, "two are under way")
+        bench.verdicts(second, applied(501...1_000))
+        guard case (.append(let items), let third)? = bench.state.sendAhead(now: bench.now) else {
+            Issue.record("it does not go")
+            return
+        }
+        #expect(items.map(\.position.rawValue) == Array(1_001...1_500))
+        bench.verdicts(third, applied(1_001...1_500))
+        #expect(try bench.send().positions == [1_501], "lane 1 is under way")
+        bench.verdicts(first, applied(1...500))
+        #expect(try bench.send().positions == [1_502])
+    }
+
+    @Test(.verifies("RPL-1"))
+    func `what was chosen ahead goes with the next request in any case`() throws {
+        var (bench, first, _) = try busyBench(lanes: 1_600)
+        #expect(bench.state.chooseAhead()?.count == 500)
+        bench.verdicts(first, applied(1...500))
+        #expect(try bench.send().positions == Array(1_001...1_500))
+    }
+
+    @Test(.verifies("RPL-2", "RPL-4"), arguments: [401, 400, 413, 429, 404, 500, 200])
+    func `what was chosen ahead is chosen anew after an answer that settles nothing`(
+        status: Int
+    ) throws {
+        var (bench, first, second) = try busyBench(lanes: 1_500)
+        #expect(bench.state.chooseAhead()?.count == 500)
+        bench.reply(first, status)
+        #expect(bench.state.sendAhead(now: bench.now) == nil)
+        bench.verdicts(second, applied(501...1_000))
+        bench.now += 3_600_000
+        bench.state.resume()
+        var settled: [UInt64] = []
+        for _ in 0..<20 {
+            switch bench.next() {
+            case .send(.append(let items), let number):
+                let positions = items.map(\.position.rawValue)
+                settled += positions
+                bench.verdicts(number, positions.map { ($0, "applied") })
+            case .getToken, .refreshToken: bench.state.tokenChanged()
+            default: break
+            }
+        }
+        #expect(settled.sorted() == Array(1...500) + Array(1_001...1_500))
+        #expect(bench.state.count == 0)
+    }
+
+    @Test func `somebody's decision comes before what was chosen ahead`() throws {
+        var (bench, _, _) = try busyBench(lanes: 1_501)
+        #expect(bench.state.chooseAhead()?.first?.position == Position(1_001))
+        // It was taken back.
+        bench.state.decided(
+            (1...1_501).filter { $0 != 1_001 }.map { Bench.entry($0, "lane \($0)") })
+        #expect(bench.state.sendAhead(now: bench.now) == nil)
+        let items = bench.state.chooseAhead()
+        #expect(items?.map(\.position.rawValue) == Array(1_002...1_501))
+    }
+
+    @Test(.verifies("RPL-1"))
+    func `nothing is chosen ahead where more could still join it, or requests go one by one`()
+        throws
+    {
+        var (bench, _, _) = try busyBench(lanes: 1_499)
+        #expect(bench.state.chooseAhead() == nil)
+        bench.add(1_500, "lane 1500")
+        #expect(bench.state.chooseAhead()?.count == 500)
+        var single = Bench((1...1_500).map { "lane \($0)" })
+        #expect(try single.send().positions == Array(1...500))
+        #expect(single.state.chooseAhead() == nil)
+    }
+
+    @Test(.verifies("RPL-1", "RPL-2"))
+    func `batches are the same where the outbox is taken over only as far as it is wanted`()
+        throws
+    {
+        try Property.check("a part of the outbox", runs: 20) { choices in
+            let lanes = choices.int(in: 1...3_000)
+            let entries = (1...6_000).map {
+                Bench.entry(UInt64($0), "\(choices.int(in: 0...lanes - 1))")
+            }
+            let fails = choices.bool()
+            var whole = Bench()
+            for entry in entries { whole.state.add(entry) }
+            var part = Bench()
+            part.state.outboxReaches(Position(6_000))
+            var rest = entries[...]
+            var left = 0
+            for step in 0..<100 {
+                while part.state.wantsMore, let entry = rest.popFirst() { part.state.add(entry) }
+                left = max(left, rest.count)
+                let action = whole.next()
+                try #require(action == part.next())
+                guard case .send(.append(let items), let number) = action else { break }
+                let verdicts = items.map { item in
+                    let isBad = fails && step > 3 && choices.bool(oneIn: 300)
+                    return (item.position.rawValue, isBad ? "retry" : "applied")
+                }
+                whole.verdicts(number, verdicts)
+                part.verdicts(number, verdicts)
+                whole.now += 10
+                part.now += 10
+            }
+            try #require(left > 0 || lanes < 1_100, "all of it was wanted")
+        }
+    }
+
     /// A server in a few lines: some lanes fail, some events are poison, the network loses things.
     @Test(.verifies("RPL-2", "RPL-5", "SYNC-10"))
     func `any history on a virtual clock ships every lane in order, or holds it for a reason`()
@@ -444,7 +568,10 @@ private struct Bench {
                 case .wait(let time): bench.now = max(bench.now, time)
                 case .getToken, .refreshToken: bench.state.tokenChanged()
                 case .paused: bench.state.resume()
-                case .busy: break
+                case .busy:
+                    guard choices.bool(), let items = bench.state.chooseAhead() else { break }
+                    let busy = Set(open.flatMap(\.items).map(\.lane))
+                    try #require(busy.isDisjoint(with: items.map(\.lane)))
                 case .idle:
                     for entry in bench.state.confirmSuspect().entries {
                         held.insert(waiting[entry.position] ?? "")
@@ -484,6 +611,12 @@ private struct Bench {
                 for entry in outcome.entries where entry.outcome != .retry {
                     held.insert(waiting[entry.position] ?? "")
                 }
+                guard case (.append(let next), let number)? = bench.state.sendAhead(now: bench.now)
+                else { continue }
+                let busy = Set(open.flatMap(\.items).map(\.lane))
+                try #require(busy.isDisjoint(with: next.map(\.lane)))
+                try #require(held.isDisjoint(with: next.map(\.lane)))
+                open.append((number, next))
             }
             for (lane, positions) in settled {
                 try #require(positions == positions.sorted(), "lane \(lane) is out of order")

@@ -119,10 +119,11 @@ public struct Outbox: Projection {
     }
 
     private mutating func dropTombstones() {
-        while queue.first?.isSettled ?? false {
-            queue.removeFirst()
-            tombstones -= 1
-        }
+        // An entry that is only looked at is not to be copied.
+        var settled = 0
+        while settled < queue.count, queue[settled].isSettled { settled += 1 }
+        queue.removeFirst(settled)
+        tombstones -= settled
         if tombstones > queue.count / 2 {
             queue.removeAll { $0.isSettled }
             tombstones = 0
@@ -165,9 +166,21 @@ public struct Outbox: Projection {
         queue[index(of: first)...].lazy.filter { !$0.isSettled }
     }
 
-    /// Whether the action at a position is there and not settled. O(log n).
-    package func holds(_ position: Position) -> Bool {
-        index(at: position).map { !queue[$0].isSettled } ?? false
+    /// Those of some positions where an action is that is not settled, in order, each once.
+    /// O(n) from the first up to the last.
+    package func held(_ positions: some Collection<Position>) -> [Position] {
+        var held: [Position] = []
+        let positions = positions.sorted()
+        guard let first = positions.first else { return [] }
+        var index = self.index(of: first)
+        for position in positions {
+            while index < queue.count, queue[index].position < position { index += 1 }
+            guard index < queue.count else { break }
+            guard queue[index].position == position, !queue[index].isSettled else { continue }
+            held.append(position)
+            index += 1
+        }
+        return held
     }
 
     /// Settled positions as ranges that touch neither an unsettled action nor an event of an unknown

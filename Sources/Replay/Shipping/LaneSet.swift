@@ -19,16 +19,17 @@ public struct ReplayItem: Hashable, Sendable {
     let source: UUID
     let lineBytes: Int
     var retryCount: Int
-    /// Where its lane was when it was queued.
-    fileprivate var place = LanePlace()
+    /// Where its lane was when it was taken.
+    fileprivate let place: LanePlace
 
-    init(_ entry: OutboxEntry) {
-        id = entry.id
-        position = entry.position
-        lane = entry.lane
-        source = entry.source
-        lineBytes = entry.lineBytes
-        retryCount = entry.retryCount
+    fileprivate init(_ queued: QueuedItem, in lane: EntityID, at place: LanePlace) {
+        id = queued.id
+        position = queued.position
+        self.lane = lane.string
+        source = queued.source
+        lineBytes = queued.lineBytes
+        retryCount = queued.retryCount
+        self.place = place
     }
 
     var laneID: EntityID { EntityID(lane) }
@@ -36,16 +37,38 @@ public struct ReplayItem: Hashable, Sendable {
 
 /// Where a lane is found without its name. Says nothing of the event, so all are equal.
 private struct LanePlace: Hashable {
-    var number = -1
+    var number: Int
+    /// Which of the lanes that had this number one after the other.
+    var life: UInt64
     static func == (lhs: LanePlace, rhs: LanePlace) -> Bool { true }
     func hash(into hasher: inout Hasher) {}
+}
+
+/// An event in the queue of its lane, which has the name: numbers only, so that nothing is counted
+/// where it is moved.
+private struct QueuedItem {
+    let id: UUID
+    let position: Position
+    let source: UUID
+    let lineBytes: Int
+    var retryCount: Int
+
+    init(_ entry: OutboxEntry) {
+        id = entry.id
+        position = entry.position
+        source = entry.source
+        lineBytes = entry.lineBytes
+        retryCount = entry.retryCount
+    }
 }
 
 /// Lanes with what they have to send, in order.
 struct LaneSet: Sendable {
     private struct Lane {
         var name: EntityID
-        var queue: Deque<ReplayItem> = []
+        /// A number that no lane had before.
+        var life: UInt64
+        var queue: Deque<QueuedItem> = []
         var hold = Hold.none
         /// Events of it are in a request that was not answered yet.
         var isUnderWay = false
@@ -84,17 +107,24 @@ struct LaneSet: Sendable {
     private var lanes: [Lane] = []
     private var numbers: [EntityID: Int] = [:]
     private var unused: [Int] = []
+    private var lives: UInt64 = 0
     /// Entries of lanes that have changed since stay until it is their turn, and count for nothing.
     private var ready = Heap<Ready>()
+    /// How many lanes can send now.
+    private(set) var readyCount = 0
     private var waiting = Heap<Waiting>()
-    /// The last position that was added.
+    /// The last position that is known to be there, added or not.
     private var newest: UInt64 = 0
+    /// Whether some lane was put behind what was there at the time.
+    private(set) var hasStragglers = false
 
     // MARK: Lanes
 
     private func number(of item: ReplayItem) -> Int? {
-        let number = item.place.number
-        if lanes.indices.contains(number), lanes[number].name == item.laneID { return number }
+        let place = item.place
+        if lanes.indices.contains(place.number), lanes[place.number].life == place.life {
+            return place.number
+        }
         return numbers[item.laneID]
     }
 
@@ -102,10 +132,11 @@ struct LaneSet: Sendable {
     private mutating func number(of name: EntityID) -> Int {
         if let number = numbers[name] { return number }
         let number = unused.popLast() ?? lanes.count
+        lives += 1
         if number == lanes.count {
-            lanes.append(Lane(name: name))
+            lanes.append(Lane(name: name, life: lives))
         } else {
-            lanes[number] = Lane(name: name)
+            lanes[number] = Lane(name: name, life: lives)
         }
         numbers[name] = number
         return number
@@ -114,25 +145,26 @@ struct LaneSet: Sendable {
     // MARK: What is there
 
     /// Adds an event behind all others. O(log lanes).
-    mutating func add(_ item: ReplayItem, isHeld: Bool) {
-        newest = max(newest, item.position.rawValue)
+    mutating func add(_ entry: OutboxEntry, isHeld: Bool) {
+        reaches(entry.position)
         count += 1
-        let number = number(of: item.laneID)
-        var item = item
-        item.place.number = number
-        lanes[number].queue.append(item)
+        let number = number(of: EntityID(entry.lane))
+        lanes[number].queue.append(QueuedItem(entry))
         if isHeld { lanes[number].hold = .forever }
         hasChanged(number)
     }
 
+    /// Events are there up to a position, whether they were added yet or not.
+    mutating func reaches(_ position: Position) { newest = max(newest, position.rawValue) }
+
     /// Takes over what the outbox holds after somebody decided something. Times to wait, and what is
     /// under way, stay. O(events).
-    mutating func replace(by items: [(item: ReplayItem, isHeld: Bool)]) {
+    mutating func replace(by entries: [(entry: OutboxEntry, isHeld: Bool)]) {
         let old = lanes
-        (lanes, numbers, unused, count, ready) = ([], [:], [], 0, Heap())
+        (lanes, numbers, unused, count, ready, readyCount) = ([], [:], [], 0, Heap(), 0)
         // What waits names lanes by their places.
         waiting = Heap()
-        for (item, isHeld) in items { add(item, isHeld: isHeld) }
+        for (entry, isHeld) in entries { add(entry, isHeld: isHeld) }
         for before in old where !before.queue.isEmpty || before.isUnderWay {
             guard before.isUnderWay || numbers[before.name] != nil else { continue }
             let number = number(of: before.name)
@@ -145,7 +177,7 @@ struct LaneSet: Sendable {
                 lanes[number].hold = before.hold
                 waiting.insert(Waiting(time: time, lane: number))
             }
-            lanes[number].turn = nil
+            setTurn(of: number, nil)
             hasChanged(number)
         }
     }
@@ -159,7 +191,7 @@ struct LaneSet: Sendable {
     }
 
     /// Whether some lane can send now.
-    var isReady: Bool { !ready.isEmpty }
+    var isReady: Bool { readyCount > 0 }
 
     /// When the next lane is free again.
     var nextDue: Int64? { waiting.min?.time }
@@ -170,19 +202,26 @@ struct LaneSet: Sendable {
             // What was decided meanwhile may have emptied a lane that is under way.
             guard !lanes[number].isUnderWay else { return }
             numbers[lanes[number].name] = nil
-            lanes[number] = Lane(name: EntityID(""))
+            setTurn(of: number, nil)
+            lanes[number] = Lane(name: EntityID(""), life: 0)
             unused.append(number)
             return
         }
         if lanes[number].hold == .none, !lanes[number].isUnderWay {
             let turn = max(first.position.rawValue, lanes[number].turnMin)
             if lanes[number].turn != turn {
-                lanes[number].turn = turn
+                setTurn(of: number, turn)
                 ready.insert(Ready(turn: turn, position: first.position, lane: number))
             }
         } else {
-            lanes[number].turn = nil
+            setTurn(of: number, nil)
         }
+    }
+
+    private mutating func setTurn(of number: Int, _ turn: UInt64?) {
+        if lanes[number].turn == nil, turn != nil { readyCount += 1 }
+        if lanes[number].turn != nil, turn == nil { readyCount -= 1 }
+        lanes[number].turn = turn
     }
 
     /// Changes the lane of an event.
@@ -223,13 +262,14 @@ struct LaneSet: Sendable {
             let index = lanes[number].taken
             let item = lanes[number].queue[index]
             guard items.isEmpty || bytes + item.lineBytes + 1 <= bytesMax else { break }
-            items.append(item)
+            let place = LanePlace(number: number, life: lanes[number].life)
+            items.append(ReplayItem(item, in: lanes[number].name, at: place))
             bytes += item.lineBytes + 1
             if index == 0 { taken.append(number) }
             lanes[number].taken = index + 1
             guard index + 1 < lanes[number].queue.count else {
                 ready.removeMin()
-                lanes[number].turn = nil
+                setTurn(of: number, nil)
                 continue
             }
             let position = lanes[number].queue[index + 1].position
@@ -239,7 +279,7 @@ struct LaneSet: Sendable {
         }
         for number in taken {
             lanes[number].isUnderWay = true
-            lanes[number].turn = nil
+            setTurn(of: number, nil)
             lanes[number].taken = 0
         }
         return items
@@ -260,7 +300,7 @@ struct LaneSet: Sendable {
         }
         for number in taken.keys {
             lanes[number].isUnderWay = true
-            lanes[number].turn = nil
+            setTurn(of: number, nil)
         }
         return result
     }
@@ -276,7 +316,9 @@ struct LaneSet: Sendable {
 
     /// The first event of a lane leaves.
     mutating func settle(_ item: ReplayItem) {
-        guard isFirst(item), let number = number(of: item) else { return }
+        guard let number = number(of: item),
+            lanes[number].queue.first?.position == item.position
+        else { return }
         lanes[number].queue.removeFirst()
         count -= 1
     }
@@ -289,6 +331,7 @@ struct LaneSet: Sendable {
     /// Lets a lane stand behind what is there now.
     mutating func putBehind(_ item: ReplayItem) {
         let turn = newest + 1
+        hasStragglers = true
         update(item) { $0.turnMin = turn }
     }
 
@@ -300,6 +343,7 @@ struct LaneSet: Sendable {
     /// Holds a lane for a time, and lets it stand behind what is there now.
     mutating func hold(_ item: ReplayItem, until time: Int64, retryCount: Int) {
         let turn = newest + 1
+        hasStragglers = true
         guard let number = number(of: item) else { return }
         lanes[number].hold = .until(time)
         lanes[number].turnMin = turn

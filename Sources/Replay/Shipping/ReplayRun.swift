@@ -21,7 +21,11 @@ struct ReplayRun {
     private var report = SyncReport()
     /// How far the outbox has been taken over.
     private var seen = Position.zero
+    /// How many of its events lie behind that.
+    private var rest = 0
     private var decided = Position.zero
+    /// How far the clock is off, as this run has found.
+    private var clockOffset: Int64?
     private var token: AccessToken?
     private let mail: AsyncStream<Happening>.Continuation
     private var mailbox: AsyncStream<Happening>.Iterator
@@ -47,6 +51,8 @@ struct ReplayRun {
         /// What the request carried.
         var token: String?
         var answer: ReplayState.Answer
+        /// Those of the answer, if it has some: read here, beside the loop.
+        var verdicts: [Verdict]?
         var sent: Int64
         var received: Int64
     }
@@ -88,7 +94,9 @@ struct ReplayRun {
         do { result = .success(try await loop()) } catch { result = .failure(error) }
         // Nothing goes on behind the back of the next run.
         for task in senders + requests.values { task.cancel() }
+        chosen?.lines.cancel()
         for task in requests.values { await task.value }
+        _ = await chosen?.lines.result
         mail.finish()
         return try result.get()
     }
@@ -119,6 +127,7 @@ struct ReplayRun {
                 }
                 goesOn = true
             case .busy(let time):
+                await chooseAhead()
                 goesOn = try await wait(until: isLive ? time : nil, now)
             case .wait(let time):
                 goesOn = try await mayWait(until: max(time, now + 1), now)
@@ -132,8 +141,9 @@ struct ReplayRun {
             guard goesOn else { break }
         }
         state.releaseSuspect()
+        if rest > 0 { takeOutbox(whole: true) }
         try await recordCursor()
-        report.pending = state.count
+        report.pending = pending
         report.held = state.heldCount
         report.underWay = []
         do {
@@ -162,18 +172,34 @@ struct ReplayRun {
         return senders
     }
 
-    private mutating func takeOutbox() {
+    /// Takes over what is new in the outbox.
+    ///
+    /// - Parameter whole: whether all of it; otherwise as much as can make a difference now.
+    private mutating func takeOutbox(whole: Bool = false) {
         guard replayer.options.ships else { return }
         let outbox = store.view(Outbox.self)
         // The first look takes everything in anyway.
         if outbox.lastDecision > decided, seen > .zero {
             state.decided(outbox.entries())
-        } else {
-            for entry in outbox.entries(from: seen.next) { state.add(entry) }
+            seen = outbox.through
+        } else if seen < outbox.through {
+            state.outboxReaches(outbox.through)
+            var entries = outbox.entries(from: seen.next).makeIterator()
+            while whole || state.wantsMore {
+                guard let entry = entries.next() else {
+                    seen = outbox.through
+                    break
+                }
+                state.add(entry)
+                seen = entry.position
+            }
         }
         decided = outbox.lastDecision
-        seen = outbox.through
+        rest = seen < outbox.through ? max(0, outbox.count - state.count) : 0
     }
+
+    /// How many events wait to be sent, held ones included.
+    private var pending: Int { state.count + rest }
 
     private mutating func startReading() {
         report.isBehind = true
@@ -297,19 +323,59 @@ struct ReplayRun {
     /// The events of each request that was not answered yet.
     private var sent: [Int: [UUID]] = [:]
 
+    /// The lines of the batch that was chosen ahead.
+    private var chosen: (positions: [Position], lines: Task<[UInt8], any Error>)?
+
+    /// Lets the lines of the next batch be read while others are under way.
+    private mutating func chooseAhead() async {
+        guard let items = state.chooseAhead() else { return }
+        // What was chosen before and did not go is read to its end.
+        _ = await chosen?.lines.result
+        chosen = (items.map(\.position), read(items))
+    }
+
+    private func read(_ items: [ReplayItem]) -> Task<[UInt8], any Error> {
+        let positions = items.map(\.position)
+        let bytes = items.reduce(0) { $0 + $1.lineBytes }
+        return Task { [store] in try await store.jsonArray(of: positions, bytes: bytes) }
+    }
+
+    /// Sends what was chosen ahead, unless somebody has decided something since.
+    private mutating func sendAhead() {
+        guard store.view(Outbox.self).lastDecision == decided,
+            let (request, number) = state.sendAhead(now: store.deviceNow)
+        else { return }
+        send(request, number)
+    }
+
+    /// The lines of a batch, which are perhaps there already.
+    private mutating func lines(of items: [ReplayItem]) -> Task<[UInt8], any Error> {
+        guard let chosen, chosen.positions == items.map(\.position) else { return read(items) }
+        self.chosen = nil
+        return chosen.lines
+    }
+
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
         if let progress, case .append(let items) = request {
             let ids = items.map(\.id)
             sent[number] = ids
             report.underWay.formUnion(ids)
-            report.pending = state.count
+            report.pending = pending
             progress(report)
+        }
+        let call: @Sendable () async throws -> TransportRequest
+        switch request {
+        case .append(let items):
+            let lines = lines(of: items)
+            call = { .append(batch: try await lines.value) }
+        case .read(let cursor): call = { .read(after: cursor) }
         }
         let (replayer, end, mail, token) = (replayer, end, mail, token?.value)
         requests[number] = Task {
             do {
                 mail.yield(
-                    .answered(try await Self.exchange(request, number, replayer, end, token)))
+                    .answered(
+                        try await Self.exchange(try await call(), number, replayer, end, token)))
             } catch {
                 mail.yield(.failed(error))
             }
@@ -317,17 +383,10 @@ struct ReplayRun {
     }
 
     private static func exchange(
-        _ request: ReplayState.Request, _ number: Int, _ replayer: Replayer, _ end: Replayer.End,
+        _ call: TransportRequest, _ number: Int, _ replayer: Replayer, _ end: Replayer.End,
         _ token: String?
     ) async throws -> Exchange {
         let store = replayer.store
-        let call: TransportRequest
-        switch request {
-        case .append(let items):
-            call = .append(batch: try await store.jsonArray(of: items.map(\.position)))
-        case .read(let cursor):
-            call = .read(after: cursor)
-        }
         let sent = store.deviceNow
         let answer: ReplayState.Answer
         do {
@@ -338,8 +397,14 @@ struct ReplayRun {
         } catch {
             answer = .failure("no answer: \(words(error))")
         }
+        let received = store.deviceNow
+        var verdicts: [Verdict]?
+        if case .append = call, case .reply(let reply) = answer, reply.status == 200 {
+            verdicts = Verdict.parse(reply.body)
+        }
         return Exchange(
-            number: number, token: token, answer: answer, sent: sent, received: store.deviceNow)
+            number: number, token: token, answer: answer, verdicts: verdicts, sent: sent,
+            received: received)
     }
 
     /// Sends a request; where the run ends at a time, no longer than until then.
@@ -377,8 +442,10 @@ struct ReplayRun {
         requests[exchange.number] = nil
         report.underWay.subtract(sent.removeValue(forKey: exchange.number) ?? [])
         let outcome = state.take(
-            exchange.answer, to: exchange.number, now: exchange.received,
-            random: store.randomFraction())
+            exchange.answer, with: exchange.verdicts, to: exchange.number,
+            now: exchange.received, random: store.randomFraction())
+        // What was settled is recorded while the next batch is on its way.
+        sendAhead()
         if let message = outcome.message { replayer.logger.debug("\(message)") }
         report.message = outcome.message
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
@@ -386,7 +453,8 @@ struct ReplayRun {
         if outcome.isServers, case .reply(let reply) = exchange.answer, let date = reply.date {
             let offset = ServerClock.offset(
                 serverDate: date, sent: exchange.sent, received: exchange.received)
-            await store.setClockOffset(offset)
+            if offset != clockOffset { await store.setClockOffset(offset) }
+            clockOffset = offset
             state.setClock(offset: offset, now: exchange.received)
             if ServerClock.isNews(offset, known: store.view(Outbox.self).clockOffset) {
                 clock = offset
@@ -395,7 +463,7 @@ struct ReplayRun {
         try await record(outcome, clock: clock, token: exchange.token)
         for (item, current) in outcome.conflicts { try await resolve(item, current) }
         if let page = outcome.page { try await record(page) }
-        report.pending = state.count
+        report.pending = pending
         progress?(report)
     }
 
@@ -416,8 +484,8 @@ struct ReplayRun {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
         // A page that was read meanwhile may have settled some of it.
-        let applied = outcome.applied.filter(outbox.holds)
-        let duplicate = outcome.duplicate.filter(outbox.holds)
+        let applied = outbox.held(outcome.applied)
+        let duplicate = outbox.held(outcome.duplicate)
         settled.applied = outbox.ranges(of: applied)
         settled.duplicate = outbox.ranges(of: duplicate)
         // What is on record need not be said again: a conflict that nobody could resolve.
@@ -534,7 +602,7 @@ struct ReplayRun {
     /// R5: what the server hands out, it has: it need not be sent, whatever has been said of it.
     private mutating func settle(_ known: [Position]) async throws {
         let outbox = store.view(Outbox.self)
-        let waiting = Set(known.filter(outbox.holds))
+        let waiting = outbox.held(known)
         guard !waiting.isEmpty else { return }
         var settled = SyncSettled(by: store.incarnation)
         settled.duplicate = outbox.ranges(of: waiting)
@@ -543,6 +611,7 @@ struct ReplayRun {
         guard replayer.options.ships else { return }
         state.decided(store.view(Outbox.self).entries())
         seen = store.view(Outbox.self).through
+        rest = 0
     }
 
     /// Records how far has been read, where the last pages brought nothing new.

@@ -138,6 +138,8 @@ public struct ReplayState: Sendable {
     /// Requests that are under way at the same time at most.
     private let requestsMax: Int
     private let resolvesConflicts: Bool
+    /// The batch that goes next, chosen while others are under way.
+    private var ahead: [ReplayItem] = []
     /// Parts of a refused batch that are still to be tried, in order.
     private var parts: Deque<[ReplayItem]> = []
     /// A lone event that was refused as malformed; parked once something else gets through.
@@ -175,6 +177,9 @@ public struct ReplayState: Sendable {
     static let batchEvents = 500
     /// Bytes of lines in a batch at most.
     static let batchBytes = 1024 * 1024
+    /// With so many lanes that can send, no batch would look different if more were known: one that
+    /// is chosen ahead and the one behind it find as many events as they can hold.
+    private static let lanesEnough = 2 * batchEvents
     /// `retry` verdicts that an event survives; with the last it is parked.
     static let retriesMax = 5
     /// Full-jitter backoff: a random time up to this, doubled with every failure …
@@ -203,14 +208,24 @@ public struct ReplayState: Sendable {
 
     // MARK: The outbox
 
+    /// Whether more of the outbox has to be added before `next`, if there is more. What waits behind
+    /// enough others changes nothing, unless some of these have to stand behind it.
+    package var wantsMore: Bool {
+        lanes.readyCount < Self.lanesEnough || lanes.hasStragglers
+    }
+
+    /// The outbox reaches up to a position, whether all of it was added yet or not.
+    package mutating func outboxReaches(_ position: Position) { lanes.reaches(position) }
+
     /// Takes in an event of the outbox; positions must rise.
     public mutating func add(_ entry: OutboxEntry) {
-        lanes.add(ReplayItem(entry), isHeld: isHeld(entry))
+        lanes.add(entry, isHeld: isHeld(entry))
     }
 
     /// Somebody has decided on events that were held: takes over the whole outbox. O(outbox).
     public mutating func decided(_ entries: some Sequence<OutboxEntry>) {
-        lanes.replace(by: entries.map { (ReplayItem($0), isHeld($0)) })
+        dropAhead()
+        lanes.replace(by: entries.map { ($0, isHeld($0)) })
     }
 
     private func isHeld(_ entry: OutboxEntry) -> Bool {
@@ -337,7 +352,8 @@ public struct ReplayState: Sendable {
         backoffEnd = min(backoffEnd, now + Self.backoffMax)
         askedToWaitUntil = min(askedToWaitUntil, now + Self.retryAfterMax)
         let mayRead = conditions.mayRead || isDemanded  // C3
-        let hasWork = lanes.isReady || !parts.isEmpty || (reading != nil && mayRead)
+        let hasWork =
+            lanes.isReady || !ahead.isEmpty || !parts.isEmpty || (reading != nil && mayRead)
         guard hasWork else {
             if isBusy { return busy(now) }
             if lanes.nextDue == nil { isDemanded = false }
@@ -382,9 +398,14 @@ public struct ReplayState: Sendable {
     }
 
     private mutating func send(_ request: Request) -> Action {
+        let (request, number) = begin(request)
+        return .send(request, number: number)
+    }
+
+    private mutating func begin(_ request: Request) -> (request: Request, number: Int) {
         lastNumber += 1
         underWay[lastNumber] = request
-        return .send(request, number: lastNumber)
+        return (request, lastNumber)
     }
 
     /// What is left to try of a refused batch: only events that are next in their lane by now.
@@ -397,8 +418,44 @@ public struct ReplayState: Sendable {
     }
 
     private mutating func nextBatch() -> [ReplayItem]? {
+        if !ahead.isEmpty {
+            defer { ahead = [] }
+            return ahead
+        }
         let items = lanes.takeBatch(eventsMax: batchEventsMax, bytesMax: Self.batchBytes)
         return items.isEmpty ? nil : items
+    }
+
+    // MARK: Choosing ahead
+
+    /// Chooses the batch that goes next while as many requests are under way as may be, so that its
+    /// lines can be read meanwhile. It goes as soon as there is room, unless an answer that settles
+    /// nothing, or somebody's decision, comes before. Where requests go one by one, so does all else.
+    ///
+    /// - Returns: nil where something was chosen, or what is to come could still join the batch.
+    package mutating func chooseAhead() -> [ReplayItem]? {
+        guard requestsMax > 1, underWay.count >= requestsMax, ahead.isEmpty, parts.isEmpty,
+            suspect == nil, lanes.readyCount >= batchEventsMax, let items = nextBatch()
+        else { return nil }
+        ahead = items
+        return items
+    }
+
+    /// Sends what was chosen ahead, if it may go now. `next` would do the same, but perhaps other
+    /// things before.
+    package mutating func sendAhead(now: Int64) -> (request: Request, number: Int)? {
+        let isRenewalDue = tokenRenewAt.map { $0 <= now + clockOffset } ?? false
+        guard !ahead.isEmpty, pause == nil, conditions.isReachable,
+            conditions.isAllowed || isDemanded, notBefore <= now,
+            token == .usable, !isRenewalDue, underWay.count < requestsMax, let items = nextBatch()
+        else { return nil }
+        return begin(.append(items))
+    }
+
+    /// The lanes of what was chosen ahead can be chosen again.
+    private mutating func dropAhead() {
+        lanes.giveBack(ahead)
+        ahead = []
     }
 
     // MARK: The answer
@@ -407,12 +464,14 @@ public struct ReplayState: Sendable {
     ///
     /// - Parameters:
     ///   - answer: what came back, or why nothing did.
+    ///   - verdicts: those of the answer, where somebody has read them already.
     ///   - number: the request's.
     ///   - now: the time, in milliseconds since 1970.
     ///   - random: a random number between 0 and 1, for the backoff.
     /// - Returns: what is to be recorded, and words for whoever looks on.
     public mutating func take(
-        _ answer: Answer, to number: Int, now: Int64, random: Double
+        _ answer: Answer, with verdicts: [Verdict]? = nil, to number: Int, now: Int64,
+        random: Double
     ) -> Outcome {
         guard let request = underWay.removeValue(forKey: number) else {
             preconditionFailure("there is no request \(number) under way")
@@ -422,17 +481,19 @@ public struct ReplayState: Sendable {
         case .failure(let reason):  // W7
             return backOff(now, random, reason)
         case .reply(let reply):
-            return take(reply, to: request, number, now, random)
+            // What was chosen under other circumstances is chosen again.
+            if reply.status != 200 { dropAhead() }
+            return take(reply, verdicts, to: request, number, now, random)
         }
     }
 
     private mutating func take(
-        _ reply: TransportReply, to request: Request, _ number: Int, _ now: Int64,
-        _ random: Double
+        _ reply: TransportReply, _ verdicts: [Verdict]?, to request: Request, _ number: Int,
+        _ now: Int64, _ random: Double
     ) -> Outcome {
         switch (reply.status, request) {
         case (200, .append(let items)):
-            guard let verdicts = Verdict.parse(reply.body) else {  // W7
+            guard let verdicts = verdicts ?? Verdict.parse(reply.body) else {  // W7
                 return backOff(now, random, "the answer is not a verdict reply")
             }
             return take(verdicts, items, now, random)
@@ -485,8 +546,10 @@ public struct ReplayState: Sendable {
     private mutating func backOff(
         _ now: Int64, _ random: Double, _ reason: String
     ) -> Outcome {
-        // What was still to be tried of a refused batch is found again through its lanes.
+        // What was still to be tried of a refused batch, or was chosen ahead, is found again
+        // through its lanes.
         parts = []
+        dropAhead()
         backoffEnd = max(backoffEnd, now + Self.backoff(failures, random))
         failures += 1
         return Outcome(message: reason)
