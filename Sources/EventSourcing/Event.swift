@@ -154,8 +154,8 @@ public struct Event: Hashable, Sendable {
     /// What the catalogue knows of its type.
     var catalogued: CataloguedType { record.type }
 
-    /// The event's data as a type. A store reads the data of an event once, however many views and
-    /// subscribers ask for them.
+    /// The event's data as a type. What a store has read already is handed out; else the data are read
+    /// now, O(bytes).
     ///
     /// - Throws: what the type throws for data that it cannot read.
     @inlinable

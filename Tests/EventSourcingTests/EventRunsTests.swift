@@ -3,6 +3,7 @@
 import DaybookTestKit
 import Foundation
 import LogFormat
+import Synchronization
 import TestSupport
 import Testing
 
@@ -58,5 +59,47 @@ import Testing
             }
             #expect(calls == 2)
         }
+    }
+
+    /// An event, as long as somebody has it.
+    private struct Watched {
+        weak var record: EventRecord?
+        let bytes: Int
+    }
+
+    @Test func `what was taken in is let go, also where runs of few and of many events alternate`()
+        throws
+    {
+        let watched = Mutex<[Watched]>([])
+        let runs = EventRuns { _, body in
+            var position = Position.zero
+            for _ in 0..<10 {
+                for (count, bytes) in [(1_024, 300), (500, 20_000)] {
+                    for _ in 0..<count {
+                        position = position.next
+                        let draft = EventDraft(
+                            type: "t", lane: "l", time: Timestamp(milliseconds: 0))
+                        let prefix = LinePrefix(own: draft.id.integer, source: 1, at: position)
+                        let event = Event(
+                            prefix, content: draft, catalogue: EventCatalogue(), lineBytes: bytes)
+                        watched.withLock {
+                            $0.append(Watched(record: event.record, bytes: bytes))
+                        }
+                        guard try body(event) else { return position }
+                    }
+                }
+            }
+            return position
+        }
+        var most = 0
+        try runs.forEach { _ in
+            let held = watched.withLock { watched in
+                watched.removeAll { $0.record == nil }
+                return watched.reduce(0) { $0 + $1.bytes }
+            }
+            most = max(most, held)
+        }
+        // About a hundred megabytes of lines in all, and a dozen runs at a time.
+        #expect(most < 6 * 1024 * 1024, "\(most) bytes")
     }
 }

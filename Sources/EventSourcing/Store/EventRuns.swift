@@ -1,6 +1,6 @@
-// Reads events ahead of whoever takes them in: a thread of its own reads, checks and decodes, while
-// the caller folds what came before, in order. Comes after the log's lines, before the views.
-// Spec/views.md.
+// Reads events ahead of whoever takes them in: a thread of its own reads and checks them, and reads
+// their data while it is ahead; the caller folds what came before, in order. Comes after the log's
+// lines, before the views. Spec/views.md.
 
 import Foundation
 import LogFormat
@@ -155,8 +155,13 @@ private final class Handover: Sendable {
         return !isCancelled
     }
 
-    /// Who took a run is done with it.
-    func giveBack(_ run: [Event]) { state.withLock { $0.spent.append(run) } }
+    /// Who took a run is done with it. Few are kept: runs of long events have fewer than the reader
+    /// drops, and would pile up.
+    func giveBack(_ run: [Event]) {
+        state.withLock { state in
+            if state.spent.count < Self.runsMax { state.spent.append(run) }
+        }
+    }
 
     /// Nothing more will come.
     func end(_ result: Result<Position, any Error>) {
