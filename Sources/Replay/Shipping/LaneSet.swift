@@ -164,12 +164,14 @@ struct LaneSet: Sendable {
         (lanes, numbers, unused, count, ready, readyCount) = ([], [:], [], 0, Heap(), 0)
         // What waits names lanes by their places.
         waiting = Heap()
+        hasStragglers = false
         for (entry, isHeld) in entries { add(entry, isHeld: isHeld) }
         for before in old where !before.queue.isEmpty || before.isUnderWay {
             guard before.isUnderWay || numbers[before.name] != nil else { continue }
             let number = number(of: before.name)
             lanes[number].isUnderWay = before.isUnderWay
             lanes[number].turnMin = before.turnMin
+            if before.turnMin > 0 { hasStragglers = true }
             if case .until(let time) = before.hold, lanes[number].hold == .none,
                 let first = lanes[number].queue.first,
                 first.position == before.queue.first?.position, first.retryCount != 0

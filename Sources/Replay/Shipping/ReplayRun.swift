@@ -178,7 +178,7 @@ struct ReplayRun {
     private mutating func takeOutbox(whole: Bool = false) {
         guard replayer.options.ships else { return }
         let outbox = store.view(Outbox.self)
-        // The first look takes everything in anyway.
+        // At the first look nothing was taken over that a decision could have changed.
         if outbox.lastDecision > decided, seen > .zero {
             state.decided(outbox.entries())
             seen = outbox.through
@@ -340,9 +340,10 @@ struct ReplayRun {
         return Task { [store] in try await store.jsonArray(of: positions, bytes: bytes) }
     }
 
-    /// Sends what was chosen ahead, unless somebody has decided something since.
+    /// Sends what was chosen ahead, unless somebody has decided something since or the run is over.
     private mutating func sendAhead() {
-        guard store.view(Outbox.self).lastDecision == decided,
+        if case .at(let time) = end, store.deviceNow >= time.milliseconds { return }
+        guard !Task.isCancelled, store.view(Outbox.self).lastDecision == decided,
             let (request, number) = state.sendAhead(now: store.deviceNow)
         else { return }
         send(request, number)
@@ -446,6 +447,8 @@ struct ReplayRun {
             now: exchange.received, random: store.randomFraction())
         // What was settled is recorded while the next batch is on its way.
         sendAhead()
+        // Lines of a choice that counts no more are not kept, nor the reason why they were not read.
+        if !state.hasChosenAhead { chosen = nil }
         if let message = outcome.message { replayer.logger.debug("\(message)") }
         report.message = outcome.message
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.

@@ -429,8 +429,8 @@ public struct ReplayState: Sendable {
     // MARK: Choosing ahead
 
     /// Chooses the batch that goes next while as many requests are under way as may be, so that its
-    /// lines can be read meanwhile. It goes as soon as there is room, unless an answer that settles
-    /// nothing, or somebody's decision, comes before. Where requests go one by one, so does all else.
+    /// lines can be read meanwhile. It goes as soon as there is room, unless an answer without
+    /// verdicts, or somebody's decision, comes before. Where requests go one by one, so does all else.
     ///
     /// - Returns: nil where something was chosen, or what is to come could still join the batch.
     package mutating func chooseAhead() -> [ReplayItem]? {
@@ -451,6 +451,9 @@ public struct ReplayState: Sendable {
         else { return nil }
         return begin(.append(items))
     }
+
+    /// Whether a batch was chosen that did not go yet.
+    package var hasChosenAhead: Bool { !ahead.isEmpty }
 
     /// The lanes of what was chosen ahead can be chosen again.
     private mutating func dropAhead() {
