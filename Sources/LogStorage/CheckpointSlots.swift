@@ -78,6 +78,7 @@ package struct CheckpointSlots: Sendable {
         of file: any File, _ header: Checkpoint.Header
     ) -> Head? {
         guard header.headBytes <= FormatLimit.checkpointPlaintextBytesMax,
+            let size = try? file.size(), header.headBytes <= size,
             let bytes = try? file.read(at: 0, count: header.headBytes),
             let checkpoint = try? Checkpoint(head: bytes.span.bytes)
         else { return nil }
