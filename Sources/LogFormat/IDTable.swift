@@ -16,7 +16,9 @@ package struct IDTable: Sendable {
     private var slots: [Slot] = []
     package private(set) var count = 0
     /// Ids come from other devices as well: nobody shall know which of them meet.
-    private let secrets = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    private static let secrets = (
+        UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)
+    )
 
     /// An empty table.
     package init() {}
@@ -66,7 +68,7 @@ package struct IDTable: Sendable {
     private func place(of id: UInt128) -> Int {
         let high = UInt64(truncatingIfNeeded: id >> 64)
         let low = UInt64(truncatingIfNeeded: id)
-        let product = (low ^ secrets.0).multipliedFullWidth(by: high ^ secrets.1)
+        let product = (low ^ Self.secrets.0).multipliedFullWidth(by: high ^ Self.secrets.1)
         var place = Int(truncatingIfNeeded: product.high ^ product.low) & (slots.count - 1)
         while slots[place].next > 0, slots[place].low != low || slots[place].high != high {
             place = (place + 1) & (slots.count - 1)

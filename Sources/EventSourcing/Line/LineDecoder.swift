@@ -52,14 +52,15 @@ package enum LineDecoder {
             let type = catalogue.known[name]
             let subject = plain.subject.map { line.extracting($0).text }
             let lane = line.extracting(plain.lane)
-            let draft = EventDraft(
-                id: UUID(integer: prefix.id), type: catalogue.known.name(of: type) ?? name.text,
-                subject: subject,
-                // Mostly the same text: it need not be held twice.
-                lane: subject.flatMap { lane.isEqual(to: $0) ? $0 : nil } ?? lane.text,
-                time: Timestamp(milliseconds: plain.time),
-                data: plain.data.map { .json(line.extracting($0).array) } ?? .none)
-            return (draft, type)
+            return (
+                EventDraft(
+                    id: UUID(integer: prefix.id), type: catalogue.known.name(of: type) ?? name.text,
+                    subject: subject,
+                    // Mostly the same text: it need not be held twice.
+                    lane: subject.flatMap { lane.isEqual(to: $0) ? $0 : nil } ?? lane.text,
+                    time: Timestamp(milliseconds: plain.time),
+                    data: plain.data.map { .json(line.extracting($0).array) } ?? .none), type
+            )
         }
         let draft = try read(line, prefix).draft
         guard draft.lane != nil, draft.time != nil else {

@@ -3,21 +3,22 @@
 /// A value that the event with the greatest stamp has set.
 public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {
     /// The value.
-    public private(set) var value: Value
+    public let value: Value
     /// The event that set it.
-    public private(set) var stamp: Stamp
+    public let stamp: Stamp
 
     /// A register that one event has set.
+    @inlinable
     public init(_ value: Value, _ stamp: Stamp) {
         self.value = value
         self.stamp = stamp
     }
 
     /// Sets the value if the event counts more than the one that set it.
+    @inlinable
     public mutating func set(_ value: Value, _ stamp: Stamp) {
         guard stamp > self.stamp else { return }
-        self.value = value
-        self.stamp = stamp
+        self = Register(value, stamp)
     }
 }
 
@@ -25,6 +26,7 @@ extension Register: Codable where Value: Codable {}
 
 extension Optional {
     /// Sets the register, creating it if nothing has set it yet.
+    @inlinable
     public mutating func set<Value>(_ value: Value, _ stamp: Stamp)
     where Wrapped == Register<Value> {
         if self == nil { self = Register(value, stamp) } else { self?.set(value, stamp) }
