@@ -57,6 +57,8 @@ public actor EventStore {
     private var floor: TimeFloor
     private nonisolated let inbox = AppendInbox()
     private var pending = PendingAppends()
+    /// When the last appends that were handed in were committed.
+    private var lastGroupEnd: ContinuousClock.Instant?
     private var flushIsScheduled = false
     private var isShipping = false
     private(set) var isClosed = false
@@ -74,6 +76,8 @@ public actor EventStore {
     private static let relaxedBytesMax = 64 * 1024
     /// Appends after which no more are waited for before a commit is written.
     private static let requestsMax = 1_024
+    /// How soon after a commit the next append comes from somebody who makes one after the other.
+    private static let burstGap = Duration.microseconds(200)
     /// How long a relaxed event waits at most.
     private static let relaxedDelay = Duration.seconds(1)
 
@@ -198,7 +202,7 @@ public actor EventStore {
 
     /// The lines at positions as a JSON array, byte for byte as they are on the disk: what is
     /// shipped. Commits what waits first if it is among them, so nothing leaves the device that could
-    /// still be lost. Otherwise nobody who records has to wait for it.
+    /// still be lost. It is not the store's queue that reads; who appends waits while it does.
     ///
     /// - Parameter bytes: how long the lines are together, if that is known.
     /// - Throws: `LogError`, `corrupt` where there is no such line.
@@ -206,20 +210,22 @@ public actor EventStore {
         of positions: [Position], bytes: Int = 0
     ) async throws -> [UInt8] {
         if let last = positions.max(), last >= log.next { try await flush() }
-        var array: [UInt8] = []
-        array.reserveCapacity(bytes + positions.count + 2)
-        array.append(UInt8(ascii: "["))
-        let missing = try log.forEachLine(at: positions) { line in
-            if array.count > 1 { array.append(UInt8(ascii: ",")) }
-            array.append(contentsOf: line)
+        return try await BlockingWork.run { [log] in
+            var array: [UInt8] = []
+            array.reserveCapacity(bytes + positions.count + 2)
+            array.append(UInt8(ascii: "["))
+            let missing = try log.forEachLine(at: positions) { line in
+                if array.count > 1 { array.append(UInt8(ascii: ",")) }
+                array.append(contentsOf: line)
+            }
+            if let missing {
+                throw LogError(
+                    .corrupt, path: log.directory, positions: missing...missing,
+                    "the outbox names a line that the log does not have")
+            }
+            array.append(UInt8(ascii: "]"))
+            return array
         }
-        if let missing {
-            throw LogError(
-                .corrupt, path: directory, positions: missing...missing,
-                "the outbox names a line that the log does not have")
-        }
-        array.append(UInt8(ascii: "]"))
-        return array
     }
 
     /// The log's folder.
@@ -284,16 +290,24 @@ public actor EventStore {
         }
     }
 
-    /// Takes all appends that were handed in, and those that come meanwhile, and commits them.
+    /// Takes all appends that were handed in, and those that come meanwhile, and commits them. While
+    /// one commit follows the other, it stays awake for the next.
     private func takeInbox() {
-        var count = 0
-        while count < Self.requestsMax {
-            let requests = inbox.take()
-            guard !requests.isEmpty else { break }
-            count += requests.count
-            for request in requests { take(request) }
-        }
-        if pending.isAwaited { try? flush() }
+        var isBurst = lastGroupEnd.map { .now - $0 < Self.burstGap } ?? false
+        repeat {
+            var count = 0
+            while count < Self.requestsMax {
+                let requests = inbox.take()
+                guard !requests.isEmpty else { break }
+                count += requests.count
+                for request in requests { take(request) }
+            }
+            guard count > 0 else { return }
+            if pending.isAwaited { try? flush() }
+            guard isBurst else { break }
+            isBurst = inbox.fills(count)
+        } while isBurst
+        lastGroupEnd = .now
     }
 
     private func take(_ request: AppendInbox.Request) {

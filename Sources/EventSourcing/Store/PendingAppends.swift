@@ -92,6 +92,24 @@ final class AppendInbox: Sendable {
         }
     }
 
+    /// Waits for as many appends as were told of the last commit, as long as one comes every few
+    /// microseconds: waking a thread for the first takes longer, and who comes later waits for two
+    /// syncs.
+    ///
+    /// - Returns: whether there are any.
+    func fills(_ count: Int) -> Bool {
+        var (found, since) = (0, ContinuousClock.now)
+        repeat {
+            let present = requests.withLock { $0.count }
+            if present >= count { return true }
+            if present > found { (found, since) = (present, .now) }
+            sched_yield()
+        } while .now - since < Self.gap
+        return found > 0
+    }
+
+    private static let gap = Duration.microseconds(20)
+
     /// All that is there.
     func take() -> [Request] {
         requests.withLock { requests in
