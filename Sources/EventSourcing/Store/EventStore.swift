@@ -57,8 +57,6 @@ public actor EventStore {
     private var floor: TimeFloor
     private nonisolated let inbox = AppendInbox()
     private var pending = PendingAppends()
-    /// When the last appends that were handed in were committed.
-    private var lastGroupEnd: ContinuousClock.Instant?
     private var flushIsScheduled = false
     private var isShipping = false
     private(set) var isClosed = false
@@ -76,8 +74,8 @@ public actor EventStore {
     private static let relaxedBytesMax = 64 * 1024
     /// Appends after which no more are waited for before a commit is written.
     private static let requestsMax = 1_024
-    /// How soon after a commit the next append comes from somebody who makes one after the other.
-    private static let burstGap = Duration.microseconds(200)
+    /// Commits that follow each other before anybody else has a turn.
+    private static let groupsMax = 16
     /// How long a relaxed event waits at most.
     private static let relaxedDelay = Duration.seconds(1)
 
@@ -290,11 +288,11 @@ public actor EventStore {
         }
     }
 
-    /// Takes all appends that were handed in, and those that come meanwhile, and commits them. While
-    /// one commit follows the other, it stays awake for the next.
+    /// Takes all appends that were handed in, and those that come meanwhile, and commits them. Where
+    /// several callers shared a commit, it stays awake for their next one.
     private func takeInbox() {
-        var isBurst = lastGroupEnd.map { .now - $0 < Self.burstGap } ?? false
-        repeat {
+        // Others want to use the store, too: whoever comes later has queued a job of its own.
+        for _ in 0..<Self.groupsMax {
             var count = 0
             while count < Self.requestsMax {
                 let requests = inbox.take()
@@ -302,12 +300,9 @@ public actor EventStore {
                 count += requests.count
                 for request in requests { take(request) }
             }
-            guard count > 0 else { return }
             if pending.isAwaited { try? flush() }
-            guard isBurst else { break }
-            isBurst = inbox.fills(count)
-        } while isBurst
-        lastGroupEnd = .now
+            guard count > 1, inbox.fills(count) else { return }
+        }
     }
 
     private func take(_ request: AppendInbox.Request) {

@@ -92,9 +92,8 @@ final class AppendInbox: Sendable {
         }
     }
 
-    /// Waits for as many appends as were told of the last commit, as long as one comes every few
-    /// microseconds: waking a thread for the first takes longer, and who comes later waits for two
-    /// syncs.
+    /// Waits for as many appends as shared the last commit, as long as one comes every few
+    /// microseconds: who comes after the next commit has begun waits for two syncs.
     ///
     /// - Returns: whether there are any.
     func fills(_ count: Int) -> Bool {
