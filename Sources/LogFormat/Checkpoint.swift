@@ -184,7 +184,9 @@ package struct Checkpoint: Equatable, Sendable {
 
     /// What a header says, unchecked.
     package struct Header: Equatable, Sendable {
+        /// The last position that the checkpoint covers.
         package var position: Position
+        /// When it was made, in milliseconds since 1970.
         package var createdAt: Int64
         /// Bytes of the head: all but the id index, which is needed last.
         package var headBytes: Int

@@ -14,6 +14,7 @@ package struct IDTable: Sendable {
     }
 
     private var slots: [Slot] = []
+    /// How many ids it has.
     package private(set) var count = 0
     /// Ids come from other devices as well: nobody shall know which of them meet.
     private static let secrets = (
@@ -23,6 +24,7 @@ package struct IDTable: Sendable {
     /// An empty table.
     package init() {}
 
+    /// Whether it has none.
     package var isEmpty: Bool { count == 0 }
 
     /// Makes room for so many more ids.

@@ -271,6 +271,7 @@ public final class Log: Sendable {
     }
 
     private func seal(_ state: inout State) throws(LogError) {
+        // Mostly read by then: a store looks for each id before it appends it.
         try Self.readOlderIDs(&state)
         guard let writer = state.live.take() else { return }
         var live = writer
