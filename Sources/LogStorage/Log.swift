@@ -240,6 +240,7 @@ public final class Log: Sendable {
     /// - Parameter lines: each with its newline.
     private func parse(_ lines: RawSpan) throws(LogError) -> [ParsedLine] {
         var parsed: [ParsedLine] = []
+        parsed.reserveCapacity(lines.byteCount / 256)
         var start = 0
         while let end = lines.offset(of: UInt8(ascii: "\n"), from: start) {
             guard end - start <= FormatLimit.lineBytesMax else {

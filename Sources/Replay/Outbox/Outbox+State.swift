@@ -126,14 +126,12 @@ extension OutboxEntry {
     }
 
     fileprivate init(at position: Position, _ reader: inout StateReader) throws(EventError) {
-        self.position = position
-        id = try reader.uuid()
-        source = try reader.uuid()
-        action = try reader.string()
-        entityId = try reader.string()
-        lane = try reader.string()
-        timestamp = try reader.time()
-        lineBytes = try reader.nonNegative()
+        self.init(
+            at: position,
+            Fields(
+                id: try reader.uuid(), source: try reader.uuid(), action: try reader.string(),
+                entityId: try reader.string(), lane: try reader.string(),
+                timestamp: try reader.time(), lineBytes: try reader.nonNegative()))
         guard lineBytes <= FormatLimit.lineBytesMax else {
             throw reader.fault("a line is longer than one can be")
         }

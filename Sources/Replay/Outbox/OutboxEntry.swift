@@ -7,22 +7,10 @@ import LogFormat
 
 /// One action that waits for the server.
 public struct OutboxEntry: Hashable, Sendable, Identifiable {
-    /// The event's id: the idempotency key.
-    public let id: UUID
     /// The event's place.
     public let position: Position
-    /// The action's name: `ADD_NOTE`.
-    public let action: String
-    /// What the action is about.
-    public let entityId: String
-    /// The lane whose order it keeps.
-    public let lane: String
-    /// When it was performed.
-    public let timestamp: Timestamp
-    /// Bytes of its line.
-    public let lineBytes: Int
-    /// The incarnation that made it.
-    let source: UUID
+    /// An object: entries are copied when the queue grows, is stored, or is shipped from.
+    private let content: Content
     /// What the records say of it: mostly nothing, so it takes its room elsewhere.
     private var recorded = Recorded.nothing
     var answer: Answer? {
@@ -57,16 +45,53 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case conflict = "CONFLICT"
     }
 
-    init(_ event: Event, action: String) {
-        id = event.id
-        position = event.position
-        self.action = action
-        entityId = event.subject ?? ""
-        lane = event.lane
-        timestamp = event.time
-        lineBytes = event.lineBytes
-        source = event.source
+    /// What the event says.
+    struct Fields: Hashable, Sendable {
+        let id: UUID
+        let source: UUID
+        let action: String
+        let entityId: String
+        let lane: String
+        let timestamp: Timestamp
+        let lineBytes: Int
     }
+
+    private final class Content: Hashable, Sendable {
+        let fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+        static func == (one: Content, other: Content) -> Bool {
+            one === other || one.fields == other.fields
+        }
+        func hash(into hasher: inout Hasher) { hasher.combine(fields) }
+    }
+
+    init(at position: Position, _ fields: Fields) {
+        self.position = position
+        content = Content(fields)
+    }
+
+    init(_ event: Event, action: String) {
+        self.init(
+            at: event.position,
+            Fields(
+                id: event.id, source: event.source, action: action, entityId: event.subject ?? "",
+                lane: event.lane, timestamp: event.time, lineBytes: event.lineBytes))
+    }
+
+    /// The event's id: the idempotency key.
+    public var id: UUID { content.fields.id }
+    /// The action's name: `ADD_NOTE`.
+    public var action: String { content.fields.action }
+    /// What the action is about.
+    public var entityId: String { content.fields.entityId }
+    /// The lane whose order it keeps.
+    public var lane: String { content.fields.lane }
+    /// When it was performed.
+    public var timestamp: Timestamp { content.fields.timestamp }
+    /// Bytes of its line.
+    public var lineBytes: Int { content.fields.lineBytes }
+    /// The incarnation that made it.
+    var source: UUID { content.fields.source }
 
     /// Where it stands.
     public var status: Status {
