@@ -144,11 +144,11 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
 
     // MARK: Logout
 
-    @Test(.verifies("ACC-3")) func `after logout every call says that the store is closed`()
-        async throws
-    {
+    @Test(.verifies("ACC-3"), arguments: [false, true])
+    func `after logout every call says that the store is closed`(isSuspended: Bool) async throws {
         let store = try await OfflineStore.inMemory()
         let note = try await store.notes.add("x", city: "lisbon", by: "ada")
+        if isSuspended { try await store.suspend() }
         try await store.close()
         let endpoint = try #require(URL(string: "http://127.0.0.1:9/v1/events"))
         let calls: [@Sendable () async throws -> Void] = [

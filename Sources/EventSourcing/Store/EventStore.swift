@@ -578,6 +578,8 @@ public actor EventStore {
             // Only a saving of time: without it the next opening folds more.
             try? await beginCheckpoint().value
         }
+        // What is closed is not suspended any more: it cannot be resumed.
+        isSuspended = false
         try log.close()
         if let failure { throw failure }
     }
