@@ -161,8 +161,6 @@ public struct EventCatalogue: Sendable {
                 .sorted()
         }
         guard !lines.isEmpty else { return 0 }
-        var hash = XXH64()
-        hash.update(Array(lines.map(\.string).joined().utf8).span.bytes)
-        return hash.value()
+        return XXH64.hash(Array(lines.map(\.string).joined().utf8).span.bytes)
     }
 }

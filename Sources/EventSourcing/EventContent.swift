@@ -74,8 +74,6 @@ extension EventDraft {
         }
         let object = writer.finished()
         let canonical = try JSONCanonical.text(object.span.bytes)
-        var digest = XXH64()
-        digest.update(canonical.span.bytes)
-        return UInt32(truncatingIfNeeded: digest.value())
+        return UInt32(truncatingIfNeeded: XXH64.hash(canonical.span.bytes))
     }
 }

@@ -62,9 +62,7 @@ struct RewriteJournal {
         encoded.append(littleEndian: UInt64(offset))
         encoded.append(littleEndian: UInt64(bytes.count))
         encoded += bytes
-        var digest = XXH64()
-        digest.update(encoded.span.bytes)
-        encoded.append(littleEndian: digest.value())
+        encoded.append(littleEndian: XXH64.hash(encoded.span.bytes))
         return encoded
     }
 
@@ -94,9 +92,7 @@ struct RewriteJournal {
             span.integer(at: 16, as: UInt64.self) <= UInt64(FormatLimit.segmentBytesMax)
         else { return nil }
         let end = encoded.count - Self.digestBytes
-        var digest = XXH64()
-        digest.update(span.extracting(0..<end))
-        guard digest.value() == span.integer(at: end) else { return nil }
+        guard XXH64.hash(span.extracting(0..<end)) == span.integer(at: end) else { return nil }
         segment = Position(span.integer(at: 8))
         offset = Int(span.integer(at: 16, as: UInt64.self))
         bytes = Array(encoded[Self.prefixBytes..<end])

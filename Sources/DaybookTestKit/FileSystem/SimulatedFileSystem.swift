@@ -124,9 +124,7 @@ public final class SimulatedFileSystem: FileSystem {
     }
 
     fileprivate static func digest(_ bytes: [UInt8]) -> UInt64 {
-        var hash = XXH64()
-        hash.update(bytes.span.bytes)
-        return hash.value()
+        XXH64.hash(bytes.span.bytes)
     }
 
     /// The content of every file by its path, as the page cache shows it.

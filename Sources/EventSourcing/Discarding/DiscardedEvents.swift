@@ -63,9 +63,7 @@ package struct DiscardedEvents: Hashable, Sendable {
         guard count > 0 else { return 0 }
         var writer = StateWriter()
         for position in positions[..<count] { writer.add(position) }
-        var hash = XXH64()
-        hash.update(writer.bytes.span.bytes)
-        return hash.value()
+        return XXH64.hash(writer.bytes.span.bytes)
     }
 
     // MARK: In checkpoints

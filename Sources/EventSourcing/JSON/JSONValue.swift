@@ -103,7 +103,7 @@ public struct JSONNumber: Hashable, Sendable {
     /// The number at a range of checked text.
     package init(_ bytes: RawSpan, _ range: Range<Int>) {
         let content = bytes.extracting(range)
-        text = content.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        text = content.text
         var digits: [UInt8] = []
         var exponent = 0
         var isFraction = false

@@ -103,9 +103,7 @@ public struct PageStored: EventPayload, Hashable {
 
     /// What tells a changed page from an unchanged one: the digest of `json()`.
     static func digest(of json: [UInt8]) -> UInt64 {
-        var hash = XXH64()
-        hash.update(json.span.bytes)
-        return hash.value()
+        XXH64.hash(json.span.bytes)
     }
 }
 
