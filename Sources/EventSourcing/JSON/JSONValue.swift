@@ -98,7 +98,10 @@ public struct JSONNumber: Hashable, Sendable {
     public let text: String
     private let isNegative: Bool
     private let digits: [UInt8]
+    /// The power of ten of the last digit; at the end of its range if `wideExponent` holds it.
     private let exponent: Int
+    /// Sign and digits of an exponent that no Int holds; else empty.
+    private let wideExponent: [UInt8]
 
     /// The number at a range of checked text.
     package init(_ bytes: RawSpan, _ range: Range<Int>) {
@@ -108,7 +111,7 @@ public struct JSONNumber: Hashable, Sendable {
         var exponent = 0
         var isFraction = false
         var negative = false
-        var written = 0
+        var written: [UInt8] = []
         var writtenNegative = false
         var inExponent = false
         for index in 0..<content.byteCount {
@@ -121,15 +124,13 @@ public struct JSONNumber: Hashable, Sendable {
             case UInt8(ascii: "e"), UInt8(ascii: "E"): inExponent = true
             default:
                 if inExponent {
-                    // Beyond this, two exponents are as good as equal: both are unusable.
-                    written = min(written * 10 + Int(byte - 0x30), 1_000_000_000)
+                    if byte != UInt8(ascii: "0") || !written.isEmpty { written.append(byte) }
                 } else {
                     digits.append(byte - 0x30)
                     if isFraction { exponent -= 1 }
                 }
             }
         }
-        exponent += writtenNegative ? -written : written
         let leading = digits.prefix { $0 == 0 }.count
         digits.removeFirst(leading)
         while digits.last == 0 {
@@ -137,14 +138,44 @@ public struct JSONNumber: Hashable, Sendable {
             exponent += 1
         }
         self.digits = digits
-        self.exponent = digits.isEmpty ? 0 : exponent
+        (self.exponent, wideExponent) =
+            digits.isEmpty ? (0, []) : Self.sum(written, isNegative: writtenNegative, exponent)
         self.isNegative = negative && !digits.isEmpty
+    }
+
+    /// An exponent as it is written, and what the place of the point adds to it. Exact: capped
+    /// exponents would make numbers of different values equal, and one of two events a duplicate.
+    ///
+    /// - Parameters:
+    ///   - written: digits without leading zeros.
+    ///   - shift: at most the length of the number's text.
+    private static func sum(
+        _ written: [UInt8], isNegative: Bool, _ shift: Int
+    ) -> (Int, wide: [UInt8]) {
+        // 18 digits and the shift never overflow.
+        if written.count <= 18 {
+            let value = written.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            return ((isNegative ? -value : value) + shift, [])
+        }
+        var digits = written
+        var carry = isNegative ? -shift : shift
+        for index in digits.indices.reversed() where carry != 0 {
+            let digit = Int(digits[index] - 0x30) + carry
+            carry = digit >= 0 ? digit / 10 : (digit - 9) / 10
+            digits[index] = UInt8(digit - carry * 10) + 0x30
+        }
+        let text =
+            (isNegative ? "-" : "") + (carry == 0 ? "" : "\(carry)")
+            + String(decoding: digits.drop { carry == 0 && $0 == UInt8(ascii: "0") }, as: UTF8.self)
+        // What has come to fit is kept as other spellings of the value are.
+        if let value = Int(text) { return (value, []) }
+        return (isNegative ? .min : .max, Array(text.utf8))
     }
 
     /// Sign, digits and exponent: the same for all spellings of one value.
     package var canonicalText: [UInt8] {
         (isNegative ? [UInt8(ascii: "-")] : []) + digits.map { $0 + UInt8(ascii: "0") }
-            + Array("e\(exponent)".utf8)
+            + (wideExponent.isEmpty ? Array("e\(exponent)".utf8) : Array("e".utf8) + wideExponent)
     }
 
     /// The nearest double.
@@ -152,7 +183,7 @@ public struct JSONNumber: Hashable, Sendable {
 
     /// The number as an integer if it is one that fits.
     public var integerValue: Int? {
-        guard exponent >= 0, exponent + digits.count <= 19 else { return nil }
+        guard (0...18).contains(exponent), exponent + digits.count <= 19 else { return nil }
         var value = 0
         for digit in digits + Array(repeating: 0, count: exponent) {
             let (product, overflow) = value.multipliedReportingOverflow(by: 10)
@@ -166,7 +197,8 @@ public struct JSONNumber: Hashable, Sendable {
 
     /// Numbers are equal if their values are.
     public static func == (lhs: JSONNumber, rhs: JSONNumber) -> Bool {
-        lhs.isNegative == rhs.isNegative && lhs.digits == rhs.digits && lhs.exponent == rhs.exponent
+        lhs.isNegative == rhs.isNegative && lhs.digits == rhs.digits
+            && lhs.exponent == rhs.exponent && lhs.wideExponent == rhs.wideExponent
     }
 
     /// Hashes the value.
@@ -174,5 +206,6 @@ public struct JSONNumber: Hashable, Sendable {
         hasher.combine(isNegative)
         hasher.combine(digits)
         hasher.combine(exponent)
+        hasher.combine(wideExponent)
     }
 }
