@@ -275,6 +275,16 @@ extension UUID {
         self = withUnsafeBytes(of: &bytes) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
+    /// The UUID that a text of exactly 36 characters writes, in any case. Foundation's own reader
+    /// takes the text as a C string, and ignores what follows U+0000.
+    package init?(text: String) {
+        let bytes = Array(text.utf8)
+        guard bytes.count == 36,
+            let number = LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true)
+        else { return nil }
+        self.init(integer: number)
+    }
+
     /// The lower-case text, as lines hold it.
     package var text: String { uuidString.lowercased() }
 }

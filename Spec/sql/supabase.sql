@@ -169,6 +169,31 @@ BEGIN
     RETURN NEXT;
 END $$;
 
+-- Whether a type of the catalogue stays on the device (Spec/events.md, EVT-7 and EVT-8). The list is
+-- that of the catalogue: a test compares them.
+CREATE OR REPLACE FUNCTION daybook.stays_on_device(type text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT type IN (
+        'daybook.album.linked', 'daybook.album.removed', 'daybook.album.stored',
+        'daybook.album.unlinked', 'daybook.asset.removed', 'daybook.asset.stored',
+        'daybook.backupalbum.removed', 'daybook.backupalbum.stored', 'daybook.cities.listed',
+        'daybook.city.accessed', 'daybook.city.cached', 'daybook.city.removed',
+        'daybook.combination.selected', 'daybook.content.removed', 'daybook.content.updated',
+        'daybook.content.used', 'daybook.courses.listed', 'daybook.deviceasset.removed',
+        'daybook.deviceasset.stored', 'daybook.download.cancelled', 'daybook.download.completed',
+        'daybook.download.failed', 'daybook.download.paused', 'daybook.download.queued',
+        'daybook.download.removed', 'daybook.download.started', 'daybook.duplicate.removed',
+        'daybook.duplicate.stored', 'daybook.etag.removed', 'daybook.etag.stored',
+        'daybook.image.accessed', 'daybook.image.cached', 'daybook.image.removed',
+        'daybook.images.cleared', 'daybook.languages.listed', 'daybook.lesson.removed',
+        'daybook.lesson.stored', 'daybook.page.removed', 'daybook.page.stored',
+        'daybook.resource.removed', 'daybook.resource.stored', 'daybook.review.removed',
+        'daybook.review.stored', 'daybook.setting.deleted', 'daybook.setting.put',
+        'daybook.sync.discarded', 'daybook.sync.pulled', 'daybook.sync.reinstated',
+        'daybook.sync.settled', 'daybook.user.stored', 'daybook.vocabulary.cached'
+    )
+$$;
+
 -- A member that is a whole number from 0 to 2^63 - 1; NULL where it is missing.
 CREATE OR REPLACE FUNCTION daybook.whole(data jsonb, name text) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -311,6 +336,13 @@ BEGIN
         'sequence', number::numeric,
         'time', pg_catalog.floor(extract(epoch FROM at) * 1000),
         'lane_given', given_lane IS NOT NULL, 'time_given', given_time IS NOT NULL)
+        -- With the line: what was taken in before this rule is a duplicate all the same.
+        || CASE
+            WHEN daybook.stays_on_device(type) THEN pg_catalog.jsonb_build_object(
+                'code', 'invalid_event',
+                'detail', type || ' says what a device holds: it is not sent to a server')
+            ELSE '{}'
+        END
         || CASE
             WHEN type IN ('daybook.note.added', 'daybook.note.updated', 'daybook.note.deleted')
             THEN pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
@@ -406,7 +438,9 @@ DECLARE
     events text;
 BEGIN
     IF after IS NOT NULL THEN
-        IF after !~ '^a[0-9]{1,18}$' THEN
+        IF after !~ '^a[0-9]{1,19}$'
+            OR pg_catalog.substr(after, 2)::numeric > 9223372036854775807
+        THEN
             RAISE EXCEPTION 'after is not a cursor' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         place := pg_catalog.substr(after, 2);
@@ -421,7 +455,8 @@ END $$;
 
 REVOKE ALL ON FUNCTION
     daybook.attribute(jsonb, text), daybook.moment(text), daybook.known(text, jsonb),
-    daybook.whole(jsonb, text), daybook.received(jsonb, timestamptz), daybook.require_account()
+    daybook.stays_on_device(text), daybook.whole(jsonb, text),
+    daybook.received(jsonb, timestamptz), daybook.require_account()
     FROM PUBLIC, anon, authenticated;
 REVOKE ALL ON FUNCTION public.append_events(jsonb), public.read_events(text, integer)
     FROM PUBLIC, anon;

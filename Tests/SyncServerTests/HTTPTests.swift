@@ -53,7 +53,9 @@ import Testing
     }
 
     @Test(
-        .verifies("SYNC-1", "SYNC-2", "SYNC-5", "SYNC-6", "SYNC-7", "SYNC-8", "SYNC-30", "SYNC-40"))
+        .verifies(
+            "SYNC-1", "SYNC-2", "SYNC-5", "SYNC-6", "SYNC-7", "SYNC-8", "SYNC-30", "SYNC-40",
+            "SYNC-45"))
     func `a batch that is none is refused as a whole`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
@@ -68,11 +70,23 @@ import Testing
         #expect(try await client.post(Data("{}".utf8)).errorCode == "not_a_batch")
         #expect(try await client.post(Data("<html>".utf8)).status == 400)
         #expect(try await client.post(Data("[{}]".utf8)).errorCode == "unusable_id")
+        for tail in [#"\u0000"#, "0", " "] {
+            let line = #"[{"id":"\#(UUID().text)\#(tail)"}]"#
+            #expect(try await client.post(Data(line.utf8)).errorCode == "unusable_id")
+        }
+        #expect(try await client.get("/v1/events?after=a9223372036854775807").status == 200)
         #expect(try await client.post(Sample.cities(501).body).status == 413)
         let large = Data(repeating: UInt8(ascii: " "), count: 1024 * 1024 + 64 * 1024 + 1)
         #expect(try await client.post(large).errorCode == "batch_too_large")
         #expect(try await client.post(large.dropLast(3) + Data("[]".utf8)).status == 200)
-        for query in ["limit=0", "limit=x", "limit=-1", "after=x", "after=s1-1", "source=x"] {
+        let source = Sample.device.text
+        for query in [
+            "limit=0", "limit=x", "limit=-1", "limit=%2B5", "limit=%D9%A5", "limit=5%00", "after=x",
+            "after=s1-1", "after=a%2B5", "after=a-5", "after=a", "after=a5%00",
+            "after=a9223372036854775808", "source=\(source)&after=s1-%2B1",
+            "source=\(source)&after=s1", "source=x", "source=\(source)%00",
+            "source=urn:uuid:\(source)%00", "source=%7B\(source)%7D",
+        ] {
             #expect(try await client.get("/v1/events?\(query)").status == 400)
         }
         let nothing = try await client.get("/nothing")

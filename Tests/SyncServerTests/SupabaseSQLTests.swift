@@ -474,4 +474,39 @@ struct SupabaseSQLTests {
         ].map { $0.map(\.line) }
         return batches
     }()
+
+    @Test(.verifies("SYNC-44", "SUP-9"))
+    func `the types that stay on the device are those of the catalogue`() async throws {
+        let project = try await SupabaseProject()
+        let owner = try project.fixture.connect()
+        let catalogue = StorageFixture.catalogue
+        for type in catalogue.types + ["daybook.of.a.newer.release", "shop.page.stored"] {
+            let rows = try await owner.run("SELECT daybook.stays_on_device($1)", [type])
+            let isKept = catalogue[type].map { $0.action == nil } ?? false
+            #expect(rows.first?[0] == (isKept ? "t" : "f"), "\(type)")
+        }
+        let text = try PostgreSQLFixture.sql("supabase.sql")
+        let listed = text.matches(of: /'(daybook\.[a-z.]+)'[,\n]/).filter {
+            catalogue[String($0.1)]?.action == nil
+        }
+        #expect(listed.count == catalogue.types.count { catalogue[$0]?.action == nil })
+        let event = Sample(
+            sequence: 1, type: "daybook.setting.put", subject: "k", lane: "k",
+            data: #"{"key":"k","value":1}"#)
+        let verdict = try #require(try await project.append([event]).first)
+        #expect(verdict["status"] as? String == "rejected")
+        #expect(verdict["code"] as? String == "invalid_event")
+        #expect(try await project.all().isEmpty)
+    }
+
+    @Test(.verifies("SUP-10"))
+    func `a cursor has any number that an event can have, and no other`() async throws {
+        let project = try await SupabaseProject()
+        let sql = "SELECT read_events($1, 10)"
+        let page = try await project.call(sql, ["a9223372036854775807"])
+        #expect(page["next"] as? String == "a9223372036854775807")
+        for cursor in ["a9223372036854775808", "a+5", "a", "a5x", "a 5"] {
+            await expect("22023") { _ = try await project.call(sql, [cursor]) }
+        }
+    }
 }

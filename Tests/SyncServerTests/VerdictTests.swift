@@ -2,6 +2,7 @@
 
 import EventSourcing
 import Foundation
+import OfflineModel
 import SyncServerStorage
 import TestSupport
 import Testing
@@ -301,5 +302,108 @@ import Testing
         #expect(statuses(try await storage.append([added, changed])) == [.applied, .applied])
         let late = Sample.note("updated", name, 3, base: added.id)
         #expect(statuses(try await storage.append([late])) == [.conflict])
+    }
+
+    @Test(.verifies("SYNC-44", "EVT-7"), arguments: StorageKind.all)
+    func `what a device holds is refused, and what is not known is taken in`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        let kept = OfflineModel.catalogue.types.filter { OfflineModel.catalogue[$0]?.action == nil }
+        #expect(kept.contains("daybook.page.stored") && kept.contains("daybook.sync.settled"))
+        var sequence: UInt64 = 0
+        func sample(_ type: String) -> Sample {
+            sequence += 1
+            return Sample(
+                sequence: sequence, type: type, subject: "s\(sequence)", lane: "s\(sequence)",
+                data: "{}")
+        }
+        // Also where the data are as they should be, and the type is written with escapes.
+        var page = sample("daybook.content.removed")
+        page.subject = "lisbon"
+        page.lane = "lisbon"
+        page.data = #"{"city":"lisbon"}"#
+        var escaped = page
+        escaped.id = UUID()
+        escaped.type = #"daybook.\u0063ontent.removed"#
+        for event in kept.map(sample) + [page, escaped] {
+            let verdict = try #require(try await storage.append([event]).first)
+            #expect(verdict.status == .rejected, "\(event.type)")
+            #expect(verdict.code == .invalidEvent, "\(event.type)")
+        }
+        #expect(try await storage.all().isEmpty)
+        let others = ["daybook.of.a.newer.release", "shop.page.stored"].map(sample)
+        #expect(statuses(try await storage.append(others)) == [.applied, .applied])
+        // Taken in by an older server, and sent again after a lost reply.
+        let lenient = try BatchReader.read(
+            Array([page].body).span.bytes, catalogue: EventCatalogue(),
+            now: Timestamp(milliseconds: 0))
+        #expect(statuses(try await storage.append(lenient, account: "ana")) == [.applied])
+        #expect(statuses(try await storage.append([page])) == [.duplicate])
+    }
+
+    @Test(.verifies("SYNC-45"), arguments: StorageKind.all)
+    func `two spellings of one accent are two lanes`(kind: StorageKind) async throws {
+        let storage = try await kind.open()
+        let broken = Sample(sequence: 1, type: "", subject: "x", lane: "caf\u{E9}")
+        let other = Sample(sequence: 2, type: "shop.a", subject: "x", lane: "cafe\u{301}")
+        let same = Sample(sequence: 3, type: "shop.a", subject: "x", lane: #"caf\u00e9"#)
+        #expect(
+            statuses(try await storage.append([broken, other, same]))
+                == [.rejected, .applied, .unprocessed])
+        // A lane that follows from the data is spelled as the data are.
+        var city = Sample(sequence: 4, subject: "caf\u{E9}", lane: "city:ana:cafe\u{301}")
+        city.data = #"{"userId":"ana","cityId":"caf\#u{E9}"}"#
+        #expect(statuses(try await storage.append([city])) == [.applied])
+        city.lane = "city:ana:caf\u{E9}"
+        let line = try #require(try await storage.all().last)
+        #expect(Array(line.utf8) == Array(city.line.utf8))
+    }
+
+    @Test(.verifies("SYNC-27", "SYNC-45"), arguments: StorageKind.all)
+    func `a base with anything after its 36 characters is no head`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        let added = Sample.note("added", "n", 1)
+        _ = try await storage.append([added])
+        let change = Sample.note("updated", "n", 2, base: added.id)
+        for tail in [#"\u0000"#, #"\u0000x"#, " ", "0"] {
+            let line = change.line.replacing(added.id.text, with: added.id.text + tail)
+            #expect(statuses(try await storage.append(lines: [line])) == [.conflict], "\(tail)")
+        }
+        #expect(statuses(try await storage.append([change])) == [.applied])
+    }
+
+    @Test(.verifies("SYNC-24", "SYNC-25", "PG-2"), arguments: StorageKind.all)
+    func `numbers are compared by value, whatever their exponents`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        var sequence: UInt64 = 0
+        for (stored, same, other) in [
+            ("1e999999999999999999", "10e999999999999999998", "1e999999999999999998"),
+            ("1e-99999999999999999999", "0.1e-99999999999999999998", "1e-99999999999999999998"),
+            ("1e1000000000", "0.1E+1000000001", "1e1000000001"),
+            ("1e-20000", "10e-20001", "2e-20000"), ("1e-20000", "1.0e-20000", "0"),
+            ("1e200000", "10e199999", "1e200001"), ("1.50", "15e-1", "1.51"),
+        ] {
+            sequence += 1
+            var event = Sample(sequence: sequence, type: "shop.a", subject: "s", lane: "s")
+            event.data = #"{"n":\#(stored)}"#
+            #expect(statuses(try await storage.append([event])) == [.applied], "\(stored)")
+            event.data = #"{"n":\#(same)}"#
+            #expect(try await storage.append([event]) == [Verdict(event.id, .duplicate)], "\(same)")
+            event.data = #"{"n":\#(other)}"#
+            #expect(try await storage.append([event]).map(\.code) == [.idReused], "\(other)")
+        }
+        var event = Sample(sequence: 90, type: "shop.a", subject: "s", lane: "s")
+        event.data = #"{"n":1e200000}"#
+        let twin = Sample(sequence: 90, type: "shop.a", subject: "s", lane: "s")
+        #expect(try await storage.append([event, twin]).map(\.code) == [nil, .sourceFork])
+        event.data = #"{"n":10e199999}"#
+        let again = try await storage.append([event])
+        #expect(statuses(again) == [.duplicate])
+        #expect(again.map(\.code) == [.sourceFork])
     }
 }

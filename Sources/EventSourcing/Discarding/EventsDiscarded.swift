@@ -99,7 +99,7 @@ public struct EventTarget: Hashable, Sendable {
     }
 
     fileprivate static func incarnation(in members: [String: JSONValue]) throws -> UUID {
-        guard case .string(let by)? = members["by"], let by = UUID(uuidString: by) else {
+        guard case .string(let by)? = members["by"], let by = UUID(text: by) else {
             throw EventError(.invalidData, "data.by is not a UUID")
         }
         return by
@@ -113,7 +113,7 @@ public struct EventTarget: Hashable, Sendable {
             guard case .object(let target) = target,
                 case .number(let position)? = target["position"],
                 let position = position.integerValue, position > 0,
-                case .string(let id)? = target["id"], let id = UUID(uuidString: id)
+                case .string(let id)? = target["id"], let id = UUID(text: id)
             else { throw EventError(.invalidData, "data.events has a malformed element") }
             return EventTarget(position: Position(UInt64(position)), id: id)
         }

@@ -19,7 +19,7 @@ package struct ForeignEvent: Hashable, Sendable {
     package init(_ json: RawSpan) throws(EventError) {
         let line = try LineDecoder.decode(json)
         guard let source = line.source, source.hasPrefix(Self.sourcePrefix),
-            let uuid = UUID(uuidString: String(source.dropFirst(Self.sourcePrefix.count)))
+            let uuid = UUID(text: String(source.dropFirst(Self.sourcePrefix.count)))
         else { throw EventError(.badAttribute, "source is not urn:uuid: and a UUID") }
         guard let sequence = line.sequence, sequence > 0, sequence <= UInt64(Int64.max) else {
             throw EventError(.badAttribute, "sequence is missing or no position")

@@ -26,7 +26,7 @@ public struct SyncPulled: EventPayload, Hashable {
         guard case .object(let members) = try JSONValue(json.span.bytes) else {
             throw EventError(.invalidData, "data is not a JSON object")
         }
-        guard let by = members["by"]?.stringValue.flatMap(UUID.init(uuidString:)) else {
+        guard let by = members["by"]?.stringValue.flatMap(UUID.init(text:)) else {
             throw EventError(.invalidData, "data.by is not a UUID")
         }
         guard let next = members["next"]?.stringValue, !next.isEmpty,

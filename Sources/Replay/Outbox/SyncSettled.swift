@@ -83,7 +83,7 @@ public struct SyncSettled: EventPayload, Hashable {
         guard case .object(let members) = try JSONValue(json.span.bytes) else {
             throw EventError(.invalidData, "data is not a JSON object")
         }
-        guard let by = members["by"]?.stringValue.flatMap(UUID.init(uuidString:)) else {
+        guard let by = members["by"]?.stringValue.flatMap(UUID.init(text:)) else {
             throw EventError(.invalidData, "data.by is not a UUID")
         }
         self.by = by
@@ -108,7 +108,7 @@ public struct SyncSettled: EventPayload, Hashable {
             guard case .object(let entry) = entry,
                 case .number(let position)? = entry["position"],
                 let position = position.integerValue, position > 0,
-                case .string(let id)? = entry["id"], let id = UUID(uuidString: id),
+                case .string(let id)? = entry["id"], let id = UUID(text: id),
                 case .string(let outcome)? = entry["outcome"],
                 let outcome = Outcome(rawValue: outcome)
             else { throw EventError(.invalidData, "data.entries has a malformed entry") }
@@ -120,7 +120,7 @@ public struct SyncSettled: EventPayload, Hashable {
                 code: entry["code"]?.stringValue.map { Self.cut($0, Self.codeBytesMax) },
                 detail: entry["detail"]?.stringValue.map { Self.cut($0, Self.detailBytesMax) },
                 at: entry["at"]?.stringValue.flatMap(Timestamp.init),
-                current: entry["current"]?.stringValue.flatMap(UUID.init(uuidString:)))
+                current: entry["current"]?.stringValue.flatMap(UUID.init(text:)))
         }
     }
 

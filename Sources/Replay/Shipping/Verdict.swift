@@ -51,7 +51,7 @@ public struct Verdict: Hashable, Sendable {
     /// The id of what the server holds instead, if it is an event.
     var currentID: UUID? {
         guard case .object(let members)? = current else { return nil }
-        return members["id"]?.stringValue.flatMap(UUID.init(uuidString:))
+        return members["id"]?.stringValue.flatMap(UUID.init(text:))
     }
 
     /// Reads the verdicts of a reply.

@@ -38,7 +38,8 @@ struct BatchCheck {
         try expect(
             prefix.isOwn && prefix.id == event.id.integer && prefix.source == content.source.integer
                 && prefix.sequence == UInt64(content.sequence), "a stored line has another prefix")
-        try expect(again.draft.lane == event.lane, "a stored line is in another lane")
+        try expect(
+            again.draft.lane.map(EntityID.init) == event.lane, "a stored line is in another lane")
         try expect(
             again.draft.time == content.stamp.time
                 && LinePrefix.time(of: line) == content.stamp.time.milliseconds,

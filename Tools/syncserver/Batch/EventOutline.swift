@@ -27,7 +27,7 @@ struct EventOutline {
                 found[name] = JSONText.string(element, value.lowerBound + 1..<value.upperBound - 1)
             }
         } catch { return nil }
-        guard let text = found["id"], let id = UUID(uuidString: text) else { return nil }
+        guard let text = found["id"], let id = UUID(text: text) else { return nil }
         self.id = id
         lane = found["partitionkey"] ?? found["subject"] ?? found["type"] ?? ""
     }

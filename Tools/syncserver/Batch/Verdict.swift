@@ -58,6 +58,16 @@ package struct Verdict: Equatable, Sendable {
         self.current = current
     }
 
+    /// The verdict on an event that the server has.
+    ///
+    /// - Parameter isForked: whether the account has another event with its source and sequence.
+    package init(_ id: UUID, _ status: Status, isForked: Bool) {
+        self.init(
+            id, status, code: isForked ? .sourceFork : nil,
+            detail: isForked
+                ? "the account has another event with this source and sequence" : nil)
+    }
+
     /// The body of a reply that holds verdicts (SYNC-20).
     package static func reply(_ verdicts: [Verdict]) -> [UInt8] {
         var reply = Array("{\"verdicts\":[".utf8)

@@ -20,13 +20,13 @@ struct PageQuery {
     init(_ request: Request, limitMax: Int) throws {
         let query = request.uri.queryParameters
         source = try query["source"].map { text in
-            guard let source = UUID(sourceName: String(text)) ?? UUID(uuidString: String(text))
+            guard let source = UUID(sourceName: String(text)) ?? UUID(text: String(text))
             else { throw Self.refusal("bad_source", "source is not a UUID") }
             return source
         }
         limit =
             try query["limit"].map { text in
-                guard let limit = Int(text), limit >= 1 else {
+                guard let limit = Int(digits: text), limit >= 1 else {
                     throw Self.refusal("bad_limit", "limit is not a number from 1 on")
                 }
                 return min(limit, limitMax)

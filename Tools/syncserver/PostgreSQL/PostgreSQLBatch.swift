@@ -17,9 +17,8 @@ struct PostgreSQLBatch {
         // hold U+0000, which its JSON type has no place for.
         var lanes: [EntityID: Int] = [:]
         let events = batch.map { event in
-            let lane = EntityID(event.lane)
-            let number = lanes[lane] ?? lanes.count
-            lanes[lane] = number
+            let number = lanes[event.lane] ?? lanes.count
+            lanes[event.lane] = number
             return Self.json(event, lane: number)
         }
         return String(decoding: JSONObjectWriter.array(events), as: UTF8.self)
@@ -43,7 +42,7 @@ struct PostgreSQLBatch {
             }
             writer.add("note", digits.joined())
             // What is no UUID is no head's id, and need not reach the database.
-            if let base = effect.base { writer.add("base", UUID(uuidString: base)?.text ?? "none") }
+            if let base = effect.base { writer.add("base", UUID(text: base)?.text ?? "none") }
             writer.add("deletes", effect.head.isDeletion)
         }
         return writer.finished()
@@ -55,7 +54,7 @@ struct PostgreSQLBatch {
     func verdicts(_ rows: [[String?]]) throws -> [Verdict] {
         guard rows.count == batch.count else { throw Self.strange }
         return try zip(batch, rows).map { event, row in
-            guard row.count == 5, let text = row[0], UUID(uuidString: text) == event.id,
+            guard row.count == 5, let text = row[0], UUID(text: text) == event.id,
                 let status = row[1].flatMap(Verdict.Status.init)
             else { throw Self.strange }
             var verdict = Verdict(

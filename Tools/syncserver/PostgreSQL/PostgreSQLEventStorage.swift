@@ -42,10 +42,10 @@ package final class PostgreSQLEventStorage: EventStorage {
         }
     }
 
-    package func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
+    package func append(_ events: [ReceivedEvent], account: String) async throws -> [Verdict] {
         let account = try Self.checked(account)
         await noteUse(of: account)
-        let batch = PostgreSQLBatch(batch)
+        let batch = PostgreSQLBatch(events)
         let json = batch.json
         let rows = try await pool.withConnection {
             try await $0.run(
@@ -54,7 +54,35 @@ package final class PostgreSQLEventStorage: EventStorage {
                 FROM daybook.append_events($1, $2::jsonb)
                 """, [account, json])
         }
-        return try batch.verdicts(rows)
+        var verdicts = try batch.verdicts(rows)
+        for (index, event) in events.enumerated() where verdicts[index].code == .idReused {
+            guard let content = event.content,
+                let duplicate = try await duplicate(content, account)
+            else { continue }
+            verdicts[index] = duplicate
+        }
+        return verdicts
+    }
+
+    /// The verdict on an event that the database has under this id, if it is the same after all:
+    /// jsonb has no place for U+0000, half a surrogate pair and numbers beyond numeric.
+    private func duplicate(
+        _ content: ReceivedEvent.Content, _ account: String
+    ) async throws -> Verdict? {
+        let id = content.draft.id
+        let rows = try await pool.withConnection {
+            try await $0.run(
+                """
+                SELECT v.line, EXISTS (
+                    SELECT FROM daybook.event t WHERE t.account = v.account
+                        AND t.source = $3::uuid AND t.sequence = $4::bigint AND t.id <> v.id)
+                FROM daybook.event v WHERE v.account = $1 AND v.id = $2::uuid
+                """, [account, id.text, content.source.text, "\(content.sequence)"])
+        }
+        guard let row = rows.first, let line = row[0],
+            content.isSame(asLine: Array(line.utf8), EventCatalogue())
+        else { return nil }
+        return Verdict(id, .duplicate, isForked: row[1] == "t")
     }
 
     package func page(

@@ -30,12 +30,22 @@ package enum EventCursor: Hashable, Sendable {
     package init?(_ text: String) {
         guard let kind = text.first else { return nil }
         let numbers = text.dropFirst().split(separator: "-", omittingEmptySubsequences: false)
-            .map { Int64($0) ?? -1 }
-        guard numbers.allSatisfy({ $0 >= 0 }) else { return nil }
-        switch (kind, numbers.count) {
-        case ("a", 1): self = .serial(numbers[0])
-        case ("s", 2): self = .sequence(numbers[0], serial: numbers[1])
+            .map { Int64(digits: $0) }
+        switch (kind, numbers.count, numbers.first ?? nil, numbers.last ?? nil) {
+        case ("a", 1, let serial?, _): self = .serial(serial)
+        case ("s", 2, let sequence?, let serial?): self = .sequence(sequence, serial: serial)
         default: return nil
         }
+    }
+}
+
+extension FixedWidthInteger {
+    /// The number that decimal digits write; nil for any other character. Swift's own reader also
+    /// takes a sign, and `+` is a space in a query.
+    package init?(digits text: some StringProtocol) {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let number = Self(text)
+        else { return nil }
+        self = number
     }
 }

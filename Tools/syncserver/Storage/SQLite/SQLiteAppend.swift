@@ -72,7 +72,7 @@ struct SQLiteAppend {
     /// Takes in the events in their order. An event that is not taken in holds its lane: nothing
     /// overtakes it.
     mutating func take(_ batch: [ReceivedEvent]) throws -> [Verdict] {
-        var heldLanes: Set<String> = []
+        var heldLanes: Set<EntityID> = []
         var verdicts: [Verdict] = []
         verdicts.reserveCapacity(batch.count)
         for event in batch {
@@ -95,7 +95,7 @@ struct SQLiteAppend {
 
     private mutating func take(_ event: ReceivedEvent) throws -> Verdict {
         if let content = event.content, let stored = try line(of: event.id) {
-            guard isSame(stored, content) else {
+            guard content.isSame(asLine: stored, catalogue) else {
                 return Verdict(
                     event.id, .rejected, code: .idReused,
                     detail: "the account has another event with this id")
@@ -131,11 +131,7 @@ struct SQLiteAppend {
     ) throws -> Verdict {
         let twin = try Int.fetchOne(
             findSequence, arguments: [account, content.source, content.sequence, event.id])
-        return twin == nil
-            ? Verdict(event.id, status)
-            : Verdict(
-                event.id, status, code: .sourceFork,
-                detail: "the account has another event with this source and sequence")
+        return Verdict(event.id, status, isForked: twin != nil)
     }
 
     /// The answer to an event whose base is not the head. Heads come with the answer as long as
@@ -174,14 +170,5 @@ struct SQLiteAppend {
 
     private func line(of id: UUID) throws -> [UInt8]? {
         try Data.fetchOne(findID, arguments: [account, id]).map { [UInt8]($0) }
-    }
-
-    /// Whether a newcomer is the stored event with its id.
-    private func isSame(_ stored: [UInt8], _ newcomer: ReceivedEvent.Content) -> Bool {
-        if stored == newcomer.line { return true }
-        guard var draft = try? LineDecoder.decode(stored.span.bytes).draft else { return false }
-        // An event accepted under older rules keeps the form it had then.
-        try? catalogue.normalise(&draft)
-        return draft.isSameContent(as: newcomer.draft)
     }
 }
