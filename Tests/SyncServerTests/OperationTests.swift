@@ -163,6 +163,68 @@ import Testing
     }
 
     @Test(.verifies("OPS-2"))
+    func `TLS 1.2 is served with forward secrecy and authenticated encryption only`() throws {
+        let server = try ServerProcess(
+            database: fixture.path,
+            options: ["--token-file", try file("tokens", "secret ana\n")]
+                + (try certificate("rsa:2048")), scheme: "https")
+        let address = server.base.replacing("https://", with: "")
+        func connects(_ options: String) throws -> Bool {
+            try run("sh", "-c", "openssl s_client -connect \(address) \(options) < /dev/null")
+                .status == 0
+        }
+        #expect(try connects("-tls1_3"))
+        for suite in ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305"] {
+            #expect(try connects("-tls1_2 -cipher \(suite)"), "\(suite)")
+        }
+        for suite in [
+            "AES128-SHA", "AES256-SHA", "AES128-GCM-SHA256", "ECDHE-RSA-AES128-SHA",
+            "ECDHE-RSA-AES256-SHA", "kRSA", "SHA1",
+        ] {
+            let isTaken = try connects("-tls1_2 -cipher \(suite):@SECLEVEL=0")
+            #expect(!isTaken, "\(suite)")
+        }
+    }
+
+    /// Makes a key and a certificate for it.
+    ///
+    /// - Returns: the options that name them.
+    private func certificate(_ kind: String, _ name: String = "made") throws -> [String] {
+        let key = fixture.folder.appending(path: "\(name)-key.pem").path
+        let certificate = fixture.folder.appending(path: "\(name)-certificate.pem").path
+        let made = try run(
+            "openssl", "req", "-x509", "-newkey", kind, "-nodes", "-days", "2", "-subj",
+            "/CN=localhost", "-keyout", key, "-out", certificate)
+        try #require(made.status == 0)
+        return ["--tls-certificate", certificate, "--tls-key", key]
+    }
+
+    @Test(.verifies("OPS-2"))
+    func `a certificate that does not fit its key ends the server before it listens`() throws {
+        let one = try certificate("rsa:2048", "one")
+        let other = try certificate("rsa:2048", "other")
+        let end = try ServerProcess.run(
+            ["--port", "0", "--database", "sqlite:\(fixture.path)"] + one.prefix(2)
+                + other.suffix(2))
+        #expect(end.status == 65)
+        #expect(end.message.contains("does not fit the key \(other[3])"))
+    }
+
+    @Test(.verifies("OPS-3"))
+    func `SIGHUP does not end a server that has no token file`() async throws {
+        let messages = fixture.folder.appending(path: "messages")
+        try Data().write(to: messages)
+        let server = try ServerProcess(
+            database: fixture.path, messages: FileHandle(forWritingTo: messages), options: [])
+        server.signal(SIGHUP)
+        try await eventually {
+            try String(contentsOf: messages, encoding: .utf8).contains("SIGHUP ignored")
+        }
+        #expect(try await ServerClient(base: server.base).get("/healthz").status == 200)
+        #expect(server.stop() == 0)
+    }
+
+    @Test(.verifies("OPS-2"))
     func `beyond loopback the server wants tokens and TLS, or the word that a proxy has it`()
         async throws
     {

@@ -84,6 +84,8 @@ struct Serve: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // Until a service takes it: a reload that comes while the database is opened ends nothing.
+        signal(SIGHUP, SIG_IGN)
         let writer = LogWriter()
         defer { writer.flush() }
         let logger = Logger(label: "syncserver") { [logLevel] _ in
@@ -114,7 +116,7 @@ struct Serve: AsyncParsableCommand {
             },
             logger: logger)
         var services: [any Service] = [application]
-        if let tokens { services.append(tokens) }
+        services.append(tokens ?? IgnoredHangups(logger: logger))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(shutdownTimeout)
@@ -165,19 +167,37 @@ struct Serve: AsyncParsableCommand {
                     maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 16 * 1024,
                     maxHeaderFieldCount: 100)))
         guard let tlsCertificate, let tlsKey else { return http }
+        var tls: TLSConfiguration
         do {
-            var configuration = TLSConfiguration.makeServerConfiguration(
+            tls = .makeServerConfiguration(
                 certificateChain: try NIOSSLCertificate.fromPEMFile(tlsCertificate)
                     .map { .certificate($0) },
                 privateKey: .privateKey(try NIOSSLPrivateKey(file: tlsKey, format: .pem)))
-            configuration.minimumTLSVersion = .tlsv12
-            return try .tls(http, tlsConfiguration: configuration)
         } catch {
             throw SyncServer.failure(
                 "cannot use the certificate \(tlsCertificate) with the key \(tlsKey): both must "
                     + "be PEM files", 65)
         }
+        tls.minimumTLSVersion = .tlsv12
+        tls.cipherSuites = Self.cipherSuites
+        do {
+            // Otherwise OpenSSL looks at the two together only once the server listens.
+            _ = try TLSChannel(HTTP1Channel(responder: { _, _, _ in }), tlsConfiguration: tls)
+            return try .tls(http, tlsConfiguration: tls)
+        } catch {
+            throw SyncServer.failure(
+                "the certificate \(tlsCertificate) does not fit the key \(tlsKey): give the key "
+                    + "that it was issued for, and put the server's own certificate first", 65)
+        }
     }
+
+    /// The suites of TLS 1.2, whose defaults include some without forward secrecy and with CBC.
+    /// Those of TLS 1.3 are all good, and not to be chosen.
+    private static let cipherSuites = [
+        "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
+        "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
+    ].joined(separator: ":")
 }
 
 extension Logger.Level: @retroactive ExpressibleByArgument {}

@@ -13,7 +13,7 @@ struct SyncServer: AsyncParsableCommand {
         abstract: "Takes in the events of daybook logs, each once, and gives them out again.",
         discussion: """
             Without a subcommand it serves: see "syncserver serve --help". Exit codes: 64 usage, \
-            65 not a database or a token file of this server, 74 I/O.
+            65 a database, a token file or a certificate that cannot be used, 74 I/O.
             """,
         subcommands: [Serve.self, Migrate.self, Erase.self, Prune.self, MakeToken.self],
         defaultSubcommand: Serve.self)
