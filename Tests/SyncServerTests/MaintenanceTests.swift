@@ -55,6 +55,86 @@ import Testing
         #expect(try command("erase", "--account", "nobody", "--yes") == 0)
     }
 
+    /// Rows move from page to page while others write, and leave copies behind.
+    @Test(.verifies("OPS-10"), .timeLimit(.minutes(30)))
+    func `an account that is erased under load leaves no trace either`() async throws {
+        let runs =
+            ProcessInfo.processInfo.environment["DAYBOOK_ERASURES"].flatMap { Int($0) } ?? 3
+        let server = try ServerProcess(database: fixture.path, "--token-file", try tokens())
+        let bob = ServerClient(base: server.base, token: "second")
+        let load = Task {
+            var sequence: UInt64 = 1
+            while !Task.isCancelled {
+                let notes = (sequence..<sequence + 10).map {
+                    Sample.note(
+                        "added", "bob-\($0 % 500)", $0,
+                        text: String(repeating: "b", count: Int($0 * 37 % 3_000)))
+                }
+                sequence += 10
+                // 503 while the file is rewritten.
+                _ = try await bob.post(notes.body)
+                // Without a pause the file grows faster than it is rewritten.
+                try await Task.sleep(for: .milliseconds(10))
+            }
+        }
+        for run in 1...runs {
+            let storage: SQLiteEventStorage = try fixture.open()
+            for part in UInt64(0)..<4 {
+                let notes = (part * 30 + 1...part * 30 + 30).map {
+                    Sample.note(
+                        "added", "secret-note-\(run)-\($0)", $0,
+                        text: String(repeating: "secret-text-\(run) ", count: Int($0 * 7 % 300)))
+                }
+                _ = try await storage.append(notes)
+            }
+            try storage.close()
+            #expect(try bytes().range(of: Data("secret-".utf8)) != nil)
+            #expect(try command("erase", "--account", "ana", "--yes") == 0)
+            for word in ["secret-note-", "secret-text-"] {
+                #expect(try bytes().range(of: Data(word.utf8)) == nil, "run \(run): \(word)")
+            }
+        }
+        load.cancel()
+        try? await load.value
+        #expect(try await bob.get("/v1/events?limit=1").ids.count == 1)
+        #expect(server.stop() == 0)
+    }
+
+    @Test(.verifies("OPS-13"))
+    func `an erasure that cannot finish says what is left, and the next one finishes it`()
+        async throws
+    {
+        let storage: SQLiteEventStorage = try fixture.open()
+        let notes = (UInt64(1)...50).map {
+            Sample.note("added", "secret-note-\($0)", $0, text: "secret-text")
+        }
+        _ = try await storage.append(notes)
+        let other = try DatabasePool(path: fixture.path)
+        let arguments = ["erase", "--account", "ana", "--yes", "--wait", "1", "--database"]
+        // A writer that does not end.
+        try await other.writeWithoutTransaction { db in
+            try db.inTransaction(.immediate) {
+                let end = try ServerProcess.run(arguments + ["sqlite:\(fixture.path)"])
+                #expect(end.status == 74)
+                #expect(end.message.contains("nothing was erased") == true)
+                return .rollback
+            }
+        }
+        #expect(try await storage.eventCount(account: "ana") == 50)
+        // A reader that does not end: what it reads is kept for it.
+        try await other.read { db in
+            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM event")
+            let end = try ServerProcess.run(arguments + ["sqlite:\(fixture.path)"])
+            #expect(end.status == 74)
+            #expect(end.message.contains("the events are deleted"))
+            #expect(end.message.contains("\(fixture.path)-wal"))
+        }
+        #expect(try await storage.eventCount(account: "ana") == 0)
+        #expect(try bytes().range(of: Data("secret-text".utf8)) != nil)
+        #expect(try command("prune", "--unused-for", "400d", "--yes") == 0)
+        #expect(try bytes().range(of: Data("secret-text".utf8)) == nil)
+    }
+
     private func tokens() throws -> String {
         let file = fixture.folder.appending(path: "tokens")
         try "first ana\nsecond bob\n".write(to: file, atomically: true, encoding: .utf8)

@@ -11,6 +11,10 @@ struct ErrorReplies: RouterMiddleware {
         .serviceUnavailable, "unavailable", "the database cannot be used now",
         headers: [.retryAfter: "5"])
 
+    private static let noRoom = RequestError(
+        .serviceUnavailable, "unavailable", "there is no room to store events",
+        headers: [.retryAfter: "30"])
+
     func handle(
         _ request: Request, context: ServerContext,
         next: (Request, ServerContext) async throws -> Response
@@ -26,7 +30,7 @@ struct ErrorReplies: RouterMiddleware {
                     error.status.reasonPhrase))
         } catch let error as StorageError {
             context.logger.error("storage failed", metadata: ["cause": "\(error)"])
-            return Reply.error(Self.unavailable)
+            return Reply.error(error.code == .noRoom ? Self.noRoom : Self.unavailable)
         } catch is CancellationError {
             return Reply.error(Self.unavailable)
         } catch let error as HTTPParserError {

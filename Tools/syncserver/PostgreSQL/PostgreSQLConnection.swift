@@ -13,6 +13,9 @@ actor PostgreSQLConnection {
     /// How much longer to wait for a server that should have given up a statement, and says nothing.
     static let silenceMillisecondsMax = 5_000
 
+    /// The SQLSTATE `disk_full`.
+    private static let diskFull = "53100"
+
     /// An open connection; closed when nothing holds it any more.
     private final class Link {
         let handle: OpaquePointer
@@ -165,7 +168,9 @@ actor PostgreSQLConnection {
             // The text of an error may repeat what an event says; its code does not.
             let code = PQresultErrorField(result, Int32(UInt8(ascii: "C")))
                 .map { String(cString: $0) }
-            throw StorageError(.failed, "PostgreSQL: the statement failed (\(code ?? "no code"))")
+            throw StorageError(
+                code == Self.diskFull ? .noRoom : .failed,
+                "PostgreSQL: the statement failed (\(code ?? "no code"))")
         }
         let columns = PQnfields(result)
         return (0..<PQntuples(result)).map { row in

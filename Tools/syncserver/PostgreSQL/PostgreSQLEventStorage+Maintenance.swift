@@ -34,6 +34,9 @@ extension PostgreSQLEventStorage: StorageMaintenance {
         }
     }
 
+    /// VACUUM is the database's own business, and frees rows only that no transaction may still see.
+    package func removeTraces() async throws {}
+
     package func accounts(unusedSince limit: Date) async throws -> [String] {
         let rows = try await pool.withConnection {
             try await $0.run(

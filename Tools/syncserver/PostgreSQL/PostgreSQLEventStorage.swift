@@ -4,11 +4,14 @@
 import EventSourcing
 import Foundation
 import SyncServerStorage
+import Synchronization
 
 /// Events of accounts in a PostgreSQL database.
 package final class PostgreSQLEventStorage: EventStorage {
     let pool: PostgreSQLPool
     private let uses = UseNotes()
+    /// When a batch last found no room.
+    private let lastNoRoom = Mutex<ContinuousClock.Instant?>(nil)
 
     /// Opens a database.
     ///
@@ -47,13 +50,20 @@ package final class PostgreSQLEventStorage: EventStorage {
         await noteUse(of: account)
         let batch = PostgreSQLBatch(events)
         let json = batch.json
-        let rows = try await pool.withConnection {
-            try await $0.run(
-                """
-                SELECT id, status, code, detail, current
-                FROM daybook.append_events($1, $2::jsonb)
-                """, [account, json])
+        let rows: [[String?]]
+        do {
+            rows = try await pool.withConnection {
+                try await $0.run(
+                    """
+                    SELECT id, status, code, detail, current
+                    FROM daybook.append_events($1, $2::jsonb)
+                    """, [account, json])
+            }
+        } catch let error as StorageError where error.code == .noRoom {
+            lastNoRoom.withLock { $0 = .now }
+            throw error
         }
+        lastNoRoom.withLock { $0 = nil }
         var verdicts = try batch.verdicts(rows)
         for (index, event) in events.enumerated() where verdicts[index].code == .idReused {
             guard let content = event.content,
@@ -119,6 +129,25 @@ package final class PostgreSQLEventStorage: EventStorage {
         }
         return page
     }
+
+    package func checkReadiness() async throws {
+        let rows = try await pool.withConnection {
+            try await $0.run(
+                "SELECT current_setting('transaction_read_only') FROM daybook.serial_floor")
+        }
+        guard rows.first?[0] == "off" else {
+            throw StorageError(.failed, "PostgreSQL: the database takes no writes")
+        }
+        // Whether there is room shows only when events are stored. Without any requests there would
+        // be no other answer ever, so a failure counts for a while.
+        let isFull = lastNoRoom.withLock { last in
+            last.map { ContinuousClock.now - $0 < Self.noRoomInterval } ?? false
+        }
+        if isFull { throw StorageError(.noRoom, "PostgreSQL: there was no room for a batch") }
+    }
+
+    /// How long a batch that found no room speaks for the next one.
+    private static let noRoomInterval = Duration.seconds(10)
 
     package func close() throws { pool.close() }
 

@@ -22,6 +22,12 @@ package protocol EventStorage: Sendable {
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
     ) async throws -> EventPage
 
+    /// Checks that the database answers and can store a batch. Cheap enough for a probe that needs
+    /// no token: what is written for it is written every few seconds at most.
+    ///
+    /// - Throws: `StorageError`.
+    func checkReadiness() async throws
+
     /// Finishes what is under way and closes the database.
     func close() throws
 }

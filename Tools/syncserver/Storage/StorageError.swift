@@ -9,6 +9,8 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
         case wrongDatabase
         /// Reading or writing failed; what was asked for did not happen.
         case failed
+        /// There is no room to write. Reading may go on.
+        case noRoom
     }
 
     /// The kind of failure.

@@ -11,14 +11,22 @@ package protocol StorageMaintenance: Sendable {
     /// How many events an account has.
     func eventCount(account: String) async throws -> Int
 
-    /// Erases all that is known of an account, in one transaction, and its traces in the database's
-    /// files. Should the account come back, its events get numbers that no reader has passed yet.
+    /// Deletes all that is known of an account, in one transaction. Should the account come back, its
+    /// events get numbers that no reader has passed yet. Traces in the database's files stay until
+    /// `removeTraces()`.
     ///
-    /// - Parameter limit: nothing is erased if the account was used since then: it may have come
+    /// - Parameter limit: nothing is deleted if the account was used since then: it may have come
     ///   back after it was found unused.
-    /// - Returns: whether there was something to erase.
+    /// - Returns: whether there was something to delete.
+    /// - Throws: `StorageError`.
     @discardableResult
     func erase(account: String, unusedSince limit: Date?) async throws -> Bool
+
+    /// Overwrites what deleted events have left in the database's files, those of earlier erasures
+    /// included. Does nothing where nothing is left, or where the database does so itself.
+    ///
+    /// - Throws: `StorageError`; then deleted events may still be found in the files.
+    func removeTraces() async throws
 
     /// The accounts that nobody has sent to or read from since then; to the day.
     func accounts(unusedSince limit: Date) async throws -> [String]

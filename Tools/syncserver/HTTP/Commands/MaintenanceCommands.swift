@@ -31,7 +31,9 @@ struct Erase: AsyncParsableCommand {
         abstract: "Erase all events of one account.",
         discussion: """
             Take the account's tokens out of the token file first, or its devices begin anew. \
-            Backups keep what they hold.
+            Backups keep what they hold. An SQLite file is rewritten: it needs room for a copy, and \
+            a server that uses it cannot store events meanwhile. Exit code 0 says that nothing is \
+            left in the files; anything else says what is.
             """)
 
     @OptionGroup var storage: StorageOptions
@@ -42,11 +44,16 @@ struct Erase: AsyncParsableCommand {
     @Flag(help: "Really erase. Without it, the command only counts.")
     var yes = false
 
+    @OptionGroup var locks: LockOptions
+
     func run() async throws {
         do {
-            let storage = try await storage.openForMaintenance()
+            let storage = try await storage.openForMaintenance(lockSeconds: locks.wait)
             let count = try await storage.eventCount(account: account)
-            if yes { try await storage.erase(account: account, unusedSince: nil) }
+            if yes {
+                try await storage.erase(account: account, unusedSince: nil)
+                try await storage.removeTraces()
+            }
             try storage.close()
             print("\(yes ? "erased" : "would erase") \(count) events")
             if !yes { throw SyncServer.failure("nothing was erased: give --yes to do it", 1) }
@@ -71,9 +78,11 @@ struct Prune: AsyncParsableCommand {
     @Flag(help: "Really erase. Without it, the command only names the accounts.")
     var yes = false
 
+    @OptionGroup var locks: LockOptions
+
     func run() async throws {
         do {
-            let storage = try await storage.openForMaintenance()
+            let storage = try await storage.openForMaintenance(lockSeconds: locks.wait)
             let limit = Date(timeIntervalSinceNow: -Double(unusedFor.count) * 86_400)
             let accounts = try await storage.accounts(unusedSince: limit)
             for account in accounts {
@@ -84,6 +93,8 @@ struct Prune: AsyncParsableCommand {
                 }
                 print(account)
             }
+            // Once for all of them. Nothing is to be done if none was erased, now or before.
+            if yes { try await storage.removeTraces() }
             try storage.close()
             if !yes, !accounts.isEmpty {
                 throw SyncServer.failure("nothing was erased: give --yes to do it", 1)
@@ -92,12 +103,22 @@ struct Prune: AsyncParsableCommand {
     }
 }
 
+/// How long to wait for a server.
+struct LockOptions: ParsableArguments {
+    @Option(help: "Seconds to wait for a server that keeps an SQLite file busy.")
+    var wait = 60
+
+    func validate() throws {
+        guard (1...3_600).contains(wait) else { throw ValidationError("--wait is 1 to 3,600") }
+    }
+}
+
 /// A number of days, `400d`.
 struct Days: ExpressibleByArgument {
     let count: Int
 
     init?(argument: String) {
-        guard argument.hasSuffix("d"), let count = Int(argument.dropLast()),
+        guard argument.hasSuffix("d"), let count = Int(digits: argument.dropLast()),
             (1...36_500).contains(count)
         else { return nil }
         self.count = count

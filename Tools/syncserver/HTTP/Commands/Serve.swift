@@ -103,6 +103,9 @@ struct Serve: AsyncParsableCommand {
             server = try channels(open, metrics)
             storage = try await self.storage.open(catalogue)
         } catch { throw SyncServer.failure(error) }
+        do { try await storage.checkReadiness() } catch {
+            logger.error("not ready", metadata: ["cause": "\(error)"])
+        }
         let application = Application(
             router: router(storage, catalogue, tokens, metrics, open),
             server: server,

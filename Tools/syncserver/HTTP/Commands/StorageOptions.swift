@@ -29,11 +29,13 @@ struct StorageOptions: ParsableArguments {
 
     /// Opens the storage for what is done to whole accounts. Brings it up to date, too.
     ///
+    /// - Parameter lockSeconds: how long to wait for a server that holds a lock.
     /// - Throws: `StorageError`.
-    func openForMaintenance() async throws -> any StorageMaintenance {
+    func openForMaintenance(lockSeconds: Int = 60) async throws -> any StorageMaintenance {
         switch database {
         case .sqlite(let path):
-            try SQLiteEventStorage(path: path, catalogue: OfflineModel.catalogue)
+            try SQLiteEventStorage(
+                path: path, catalogue: OfflineModel.catalogue, lockWait: .seconds(lockSeconds))
         case .postgres(let url): try await PostgreSQLEventStorage(PostgreSQLLocation(url))
         }
     }

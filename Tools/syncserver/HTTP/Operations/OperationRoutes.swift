@@ -24,12 +24,11 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// Ready means that the storage answers. An account without a name has no events, so that this
-    /// costs one look into an index.
+    /// Ready means that the storage answers and can store what comes.
     @Sendable private func readiness(_ request: Request, _ context: ServerContext) async throws
         -> Response
     {
-        _ = try await storage.page(account: "", source: nil, after: nil, limit: 1)
+        try await storage.checkReadiness()
         return Self.status("ready")
     }
 

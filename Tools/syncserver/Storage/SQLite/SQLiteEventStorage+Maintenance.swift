@@ -6,7 +6,7 @@ import GRDB
 extension SQLiteEventStorage: StorageMaintenance {
     package func schemaVersion() async throws -> String {
         try await Self.rephrase {
-            try await pool.read { db in
+            try await connections.read { db in
                 try SQLiteSchema.migrator.appliedIdentifiers(db).sorted().last ?? "empty"
             }
         }
@@ -14,7 +14,7 @@ extension SQLiteEventStorage: StorageMaintenance {
 
     package func eventCount(account: String) async throws -> Int {
         try await Self.rephrase {
-            try await pool.read { db in
+            try await connections.read { db in
                 try Int.fetchOne(
                     db,
                     sql: """
@@ -27,23 +27,51 @@ extension SQLiteEventStorage: StorageMaintenance {
 
     package func erase(account: String, unusedSince limit: Date?) async throws -> Bool {
         try await Self.rephrase {
-            try await pool.writeWithoutTransaction { db in
-                // What is deleted is written over with zeros.
-                try db.execute(sql: "PRAGMA secure_delete = ON")
-                var isErased = false
-                try db.inTransaction(.immediate) {
-                    isErased = try Self.erase(account, unusedSince: limit, db)
-                    return .commit
+            do {
+                return try await connections.write { db in
+                    guard try Self.erase(account, unusedSince: limit, db) else { return false }
+                    try SQLiteSchema.noteTraces(db)
+                    return true
                 }
-                try db.checkpoint(.truncate)
-                return isErased
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+                throw StorageError(
+                    .failed,
+                    "nothing was erased: another process has kept \(path) locked for "
+                        + "\(lockWait); run the command again")
             }
+        }
+    }
+
+    /// Rewrites the database without its free space, copies the result into the file, and empties
+    /// the write-ahead log. `secure_delete` is not enough: it depends on every process that writes,
+    /// and leaves copies of rows that SQLite moved from page to page.
+    package func removeTraces() async throws {
+        do {
+            try await Self.rephrase {
+                try await connections.writeWithoutTransaction { [lockWait] db in
+                    let traces = try SQLiteSchema.traces(db)
+                    guard SQLiteSchema.isLeft(traces) else { return }
+                    try db.execute(sql: "VACUUM")
+                    // Complete only if no process reads an older state, which the log would hold.
+                    try SQLiteFile.checkpoint(db, .truncate, within: lockWait)
+                    try db.inTransaction(.immediate) {
+                        try SQLiteSchema.noteRemoved(traces, db)
+                        return .commit
+                    }
+                }
+            }
+        } catch let error as StorageError {
+            throw StorageError(
+                .failed,
+                "the events are deleted, but \(path) and \(path)-wal may still hold their text "
+                    + "(\(error.detail)): run the command again when there is room for a copy of "
+                    + "the database and no other process holds it for long")
         }
     }
 
     package func accounts(unusedSince limit: Date) async throws -> [String] {
         try await Self.rephrase {
-            try await pool.read { db in
+            try await connections.read { db in
                 try String.fetchAll(
                     db, sql: "SELECT name FROM account WHERE last_used < ? ORDER BY name",
                     arguments: [SQLiteSchema.day(limit)])

@@ -4,61 +4,53 @@
 import EventSourcing
 import Foundation
 import GRDB
+import Synchronization
 
 /// Events of accounts in one SQLite file.
 package final class SQLiteEventStorage: EventStorage {
-    let pool: DatabasePool
+    let path: String
+    /// How long to wait for another process that holds a lock.
+    let lockWait: Duration
+    private let file: SQLiteFile
     private let catalogue: EventCatalogue
     private let now: @Sendable () -> Date
+    /// When a write was last seen to succeed.
+    private let lastWrite = Mutex<ContinuousClock.Instant?>(nil)
 
-    /// Opens a database, creates it if there is none, and brings it up to date.
+    /// The connections; for reading only while there is no room.
+    var connections: any DatabaseWriter { file.connections }
+
+    /// Opens a database, creates it if there is none, and brings it up to date. On a full disk one
+    /// that is up to date is opened for reading, until there is room again.
     ///
     /// - Parameters:
     ///   - catalogue: the rules by which batches are read, for comparing contents.
+    ///   - lockWait: how long to wait for another process that holds a lock.
     ///   - now: the time, for telling which accounts are in use.
     /// - Throws: `StorageError`.
     package init(
-        path: String, catalogue: EventCatalogue, now: @escaping @Sendable () -> Date = { Date() }
+        path: String, catalogue: EventCatalogue, lockWait: Duration = .seconds(5),
+        now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
+        self.path = path
+        self.lockWait = lockWait
         self.catalogue = catalogue
         self.now = now
-        pool = try Self.rephrase {
-            try Self.createFile(path)
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(5)
-            configuration.foreignKeysEnabled = false
-            let pool = try DatabasePool(path: path, configuration: configuration)
-            try pool.writeWithoutTransaction { db in
-                // GRDB's set-up has chosen NORMAL, which loses commits at a power cut.
-                try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
-                try SQLiteSchema.prepare(db)
-            }
-            try SQLiteSchema.migrator.migrate(pool)
-            // A process killed between writing and syncing leaves commits that can be read but may
-            // not be on the disk; a checkpoint syncs them before a duplicate is answered.
-            try pool.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
-            return pool
-        }
-    }
-
-    /// Creates the file, readable for its owner only; SQLite's own files beside it follow it.
-    private static func createFile(_ path: String) throws {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw StorageError(.failed, "cannot open \(path): \(String(cString: strerror(errno)))")
-        }
-        _ = Foundation.close(descriptor)
+        file = try Self.rephrase { try SQLiteFile(path, lockWait: lockWait) }
     }
 
     package func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
         try await Self.rephrase {
-            try await pool.write { [catalogue, now = now()] db in
+            try file.makeWritable()
+            let verdicts = try await connections.write { [catalogue, now = now()] db in
                 try SQLiteSchema.noteUse(db, of: account, now)
                 var append = try SQLiteAppend(db, account: account, catalogue, now: now)
                 let verdicts = try append.take(batch)
                 try append.finish()
                 return verdicts
             }
+            lastWrite.withLock { $0 = .now }
+            return verdicts
         }
     }
 
@@ -67,7 +59,7 @@ package final class SQLiteEventStorage: EventStorage {
     ) async throws -> EventPage {
         try await Self.rephrase {
             let now = now()
-            let (page, isNoted) = try await pool.read { db in
+            let (page, isNoted) = try await file.read { db in
                 (
                     try SQLitePage(db, account: account, source: source).read(
                         after: cursor ?? .start(bySource: source != nil), limit: limit),
@@ -77,7 +69,7 @@ package final class SQLiteEventStorage: EventStorage {
             // Once a day for an account that is only read. Reading does not fail because of it: the
             // next read tries again.
             if !isNoted {
-                try? await pool.write { try SQLiteSchema.noteUse($0, of: account, now) }
+                try? await connections.write { try SQLiteSchema.noteUse($0, of: account, now) }
             }
             return page
         }
@@ -86,14 +78,39 @@ package final class SQLiteEventStorage: EventStorage {
     package func close() throws {
         try Self.rephrase {
             // Readers go first: only a writer that is the last to close empties the WAL file.
-            pool.releaseMemory()
-            try pool.close()
+            (connections as? DatabasePool)?.releaseMemory()
+            try connections.close()
         }
     }
 
+    package func checkReadiness() async throws {
+        try await Self.rephrase {
+            try file.makeWritable()
+            _ = try await file.read { db in
+                try SQLitePage(db, account: "", source: nil).read(after: .serial(0), limit: 1)
+            }
+            guard SQLiteFile.hasRoom(for: BatchReader.bodyBytesMax, at: path) else {
+                throw SQLiteFile.noRoom
+            }
+            let isRecent = lastWrite.withLock { last in
+                last.map { ContinuousClock.now - $0 < Self.probeInterval } ?? false
+            }
+            if isRecent { return }
+            // A quota, a limit on the size of files or a medium that has turned read-only shows
+            // only when a page is written. Nothing changes by it.
+            try await connections.write {
+                try $0.execute(sql: "UPDATE serial_floor SET serial = serial")
+            }
+            lastWrite.withLock { $0 = .now }
+        }
+    }
+
+    /// How long a write that succeeded speaks for the next one.
+    private static let probeInterval = Duration.seconds(5)
+
     /// The value of a pragma on the connection that writes.
     package func writerPragma(_ name: String) throws -> String? {
-        try pool.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA \(name)") }
+        try connections.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA \(name)") }
     }
 
     /// Names SQLite's failures without the statement and its arguments.
@@ -111,8 +128,14 @@ package final class SQLiteEventStorage: EventStorage {
 extension StorageError {
     fileprivate init(_ error: DatabaseError) {
         let code = error.extendedResultCode
+        let kind: Code =
+            switch code.primaryResultCode {
+            case .SQLITE_NOTADB: .wrongDatabase
+            case .SQLITE_FULL: .noRoom
+            default: .failed
+            }
         self.init(
-            code.primaryResultCode == .SQLITE_NOTADB ? .wrongDatabase : .failed,
+            kind,
             "SQLite: \(error.message ?? code.description) (\(code.rawValue))")
     }
 }

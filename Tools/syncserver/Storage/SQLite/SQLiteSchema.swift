@@ -81,6 +81,29 @@ enum SQLiteSchema {
             sql: "UPDATE account SET last_used = ? WHERE name = ?", arguments: [day(now), account])
     }
 
+    // MARK: Traces of deleted events
+
+    /// What the database says about traces: it counts erasures in `user_version`, and changes the
+    /// sign once nothing is left of them. 0 is a database from before, which may hold anything. The
+    /// counter never falls, so a process that is late cannot take another's erasure for its own.
+    static func traces(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    }
+
+    /// Whether the files may hold what was deleted.
+    static func isLeft(_ traces: Int) -> Bool { traces >= 0 }
+
+    /// Notes in the transaction that deletes events that they leave traces.
+    static func noteTraces(_ db: Database) throws {
+        try db.execute(sql: "PRAGMA user_version = \(abs(try traces(db)) + 1)")
+    }
+
+    /// Notes that nothing is left, unless something was deleted since the traces were read.
+    static func noteRemoved(_ removed: Int, _ db: Database) throws {
+        guard try traces(db) == removed else { return }
+        try db.execute(sql: "PRAGMA user_version = \(-max(removed, 1))")
+    }
+
     /// Brings a database up to date.
     ///
     /// - Throws: `StorageError` (`wrongDatabase`) for a database of something else or of a newer
