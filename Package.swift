@@ -84,6 +84,11 @@ let package = Package(
             dependencies: ["SyncServerBatch", .product(name: "GRDB", package: "GRDB.swift")],
             path: "Tools/syncserver/Storage",
             swiftSettings: strict),
+        // The division of capacities among accounts: values without sockets, so tests need none.
+        .target(
+            name: "SyncServerAdmission",
+            dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+            path: "Tools/syncserver/Admission", swiftSettings: strict),
         .systemLibrary(
             name: "CPostgreSQL", path: "Tools/syncserver/CPostgreSQL",
             pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
@@ -104,6 +109,7 @@ let package = Package(
             name: "syncserver",
             dependencies: [
                 "OfflineModel",
+                "SyncServerAdmission",
                 "SyncServerPostgreSQL",
                 "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -227,8 +233,8 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "OfflineModel", "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport",
-                "syncserver",
+                "OfflineModel", "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
+                "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["Inputs"],

@@ -227,10 +227,10 @@ import Testing
         let body = [event].body
         let head = """
             GET /healthz HTTP/1.1\r
-            Host: x\r
+            Host: localhost\r
             \r
             POST /v1/events HTTP/1.1\r
-            Host: x\r
+            Host: localhost\r
             Content-Type: application/cloudevents-batch+json\r
             Content-Length: \(body.count)\r
             \r

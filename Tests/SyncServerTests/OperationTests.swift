@@ -157,7 +157,7 @@ import Testing
             "\(server.base)/healthz")
         #expect(old.status == 35)
         let plain = try RawConnection(server.base)
-        plain.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(!(try plain.rest()).contains("200 OK"))
         #expect(server.stop() == 0)
     }
@@ -344,7 +344,7 @@ import Testing
         let server = try ServerProcess(
             database: fixture.path, messages: pipe.fileHandleForWriting, "--log-level", "debug")
         let connection = try RawConnection(server.base)
-        let request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         for _ in 0..<30 {
             connection.send(String(repeating: request, count: 100))
             var count = 0
@@ -367,7 +367,7 @@ import Testing
         let server = try ServerProcess(database: fixture.path, "--shutdown-timeout", "2")
         let slow = try RawConnection(server.base)
         slow.send(
-            "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nPOST /v1/events HTTP/1.1\r\nHost: x\r\n"
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /v1/events HTTP/1.1\r\nHost: localhost\r\n"
                 + "Content-Type: application/cloudevents-batch+json\r\nContent-Length: 9\r\n\r\n[")
         #expect(try slow.text(until: "ok\"}").contains("200"))
         server.terminate()

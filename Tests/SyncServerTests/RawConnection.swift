@@ -16,8 +16,10 @@ final class RawConnection: Sendable {
 
     /// Connects.
     ///
-    /// - Parameter receiveBuffer: bytes that the system may keep for us; small for a slow reader.
-    init(_ base: String, receiveBuffer: Int32? = nil) throws {
+    /// - Parameters:
+    ///   - address: the last byte of the loopback address to come from.
+    ///   - receiveBuffer: bytes that the system may keep for us; small for a slow reader.
+    init(_ base: String, from address: UInt8? = nil, receiveBuffer: Int32? = nil) throws {
         #if canImport(Darwin)
             descriptor = socket(AF_INET, SOCK_STREAM, 0)
         #else
@@ -32,6 +34,20 @@ final class RawConnection: Sendable {
         var patience = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        if let last = address {
+            var source = sockaddr_in()
+            source.sin_family = sa_family_t(AF_INET)
+            source.sin_addr.s_addr = (in_addr_t(0x7F00_0000) + in_addr_t(last)).bigEndian
+            let isBound = withUnsafePointer(to: &source) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                }
+            }
+            guard isBound else {
+                close(descriptor)
+                throw Failure(call: "bind")
+            }
+        }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
@@ -73,6 +89,19 @@ final class RawConnection: Sendable {
     /// Sends text.
     @discardableResult
     func send(_ text: String) -> Bool { send(text.utf8) }
+
+    /// Sends as much of a text as the system takes at once.
+    func sendWithoutWaiting(_ text: String) {
+        _ = Array(text.utf8).withUnsafeBytes { bytes in
+            #if canImport(Darwin)
+                Darwin.send(descriptor, bytes.baseAddress, bytes.count, MSG_DONTWAIT)
+            #else
+                Glibc.send(
+                    descriptor, bytes.baseAddress, bytes.count,
+                    Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            #endif
+        }
+    }
 
     /// Some bytes that came; nil at the end of the connection.
     func receive(atMost count: Int = 65_536) throws -> [UInt8]? {

@@ -67,6 +67,15 @@ final class ServerProcess {
         process.waitUntilExit()
     }
 
+    /// The most memory that the server has had in use so far, in MiB.
+    func peakMemory() throws -> Int {
+        let status = try String(
+            contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+        let kibibytes = try #require(line.split(whereSeparator: \.isWhitespace).dropFirst().first)
+        return try #require(Int(kibibytes)) / 1_024
+    }
+
     /// Sends the server a signal.
     func signal(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 

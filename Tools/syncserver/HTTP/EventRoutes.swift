@@ -6,6 +6,7 @@ import Foundation
 import Hummingbird
 import NIOCore
 import NIOHTTPTypes
+import SyncServerAdmission
 import SyncServerStorage
 
 /// What is served under `/v1/events`.
@@ -16,6 +17,8 @@ struct EventRoutes: Sendable {
     let catalogue: EventCatalogue
     /// What is counted.
     let metrics: ServerMetrics
+    /// What this request shares with others.
+    let capacity: SharedCapacity
 
     private static let path = "/v1/events"
     private static let batchType = "application/cloudevents-batch+json"
@@ -36,8 +39,15 @@ struct EventRoutes: Sendable {
     @Sendable private func append(_ request: Request, _ context: ServerContext) async throws
         -> Response
     {
+        let place = try capacity.place(context.account)
+        defer { place.release() }
         try checkType(request)
+        let memory = try await capacity.memory(bodyBytes(request), context.account)
+        defer { memory.release() }
         let body = try await collectBody(request, context)
+        memory.shrink(to: body.count)
+        let turn = try await capacity.turn(context.account)
+        defer { turn.release() }
         let batch: [ReceivedEvent]
         do throws(BatchError) {
             batch = try BatchReader.read(
@@ -53,7 +63,11 @@ struct EventRoutes: Sendable {
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
         -> Response
     {
+        let place = try capacity.place(context.account)
         let query = try PageQuery(request, limitMax: Self.pageLimitMax)
+        let memory = try await capacity.memory(SharedCapacity.pageBytesMax, context.account)
+        let turn = try await capacity.turn(context.account)
+        defer { turn.release() }
         let page = try await storage.page(
             account: context.account, source: query.source, after: query.cursor,
             limit: query.limit)
@@ -65,9 +79,11 @@ struct EventRoutes: Sendable {
             reply.append(contentsOf: line)
         }
         reply.append(UInt8(ascii: "]"))
-        return Reply.json(
-            .ok, reply, contentType: Self.batchType,
-            headers: [Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""])
+        memory.shrink(to: reply.count)
+        return Reply.pages(
+            reply, contentType: Self.batchType,
+            headers: [Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""],
+            holding: [place, memory])
     }
 
     private func checkType(_ request: Request) throws {
@@ -94,17 +110,22 @@ struct EventRoutes: Sendable {
         context.record.counts = [("events", verdicts.count)] + statuses.map { ($0, $1) }
     }
 
+    private static let tooLarge = RequestError(
+        .contentTooLarge, "batch_too_large",
+        "the body has more than \(BatchReader.bodyBytesMax) bytes")
+
+    /// Bytes that the body has, or may have if it does not say so.
+    private func bodyBytes(_ request: Request) throws(RequestError) -> Int {
+        let length = request.headers[.contentLength].flatMap { Int($0) }
+        guard let length else { return BatchReader.bodyBytesMax }
+        guard length <= BatchReader.bodyBytesMax else { throw Self.tooLarge }
+        return max(1, length)
+    }
+
     private func collectBody(
         _ request: Request, _ context: ServerContext
     ) async throws -> [UInt8] {
-        let tooLarge = RequestError(
-            .contentTooLarge, "batch_too_large",
-            "the body has more than \(BatchReader.bodyBytesMax) bytes")
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }),
-            length > BatchReader.bodyBytesMax
-        {
-            throw tooLarge
-        }
+        ConnectionGuard.BodyWanted.request(on: context.channel)
         // The client has waited to hear whether its body is wanted. From here on it is.
         if request.headers[.expect] != nil {
             try await context.channel.writeAndFlush(
@@ -113,7 +134,7 @@ struct EventRoutes: Sendable {
         var body: [UInt8] = []
         for try await part in request.body {
             guard body.count + part.readableBytes <= BatchReader.bodyBytesMax else {
-                throw tooLarge
+                throw Self.tooLarge
             }
             body.append(contentsOf: part.readableBytesView)
         }

@@ -1,7 +1,9 @@
-// The replies of this server: JSON in one buffer, so that head and body leave in one write.
+// The replies of this server: JSON in one buffer, so that head and body leave in one write. Large
+// replies leave as the client takes them, and hold on to what they have borrowed for so long.
 
 import EventSourcing
 import Hummingbird
+import SyncServerAdmission
 
 /// Makes replies.
 enum Reply {
@@ -15,6 +17,29 @@ enum Reply {
         headers[.cacheControl] = "no-store"
         return Response(
             status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: body)))
+    }
+
+    /// Bytes that are handed over for sending at once.
+    private static let pieceBytes = 64 * 1024
+
+    /// A reply with a large JSON body.
+    ///
+    /// - Parameter loans: released when all but the last piece has been taken by the client.
+    static func pages(
+        _ body: [UInt8], contentType: String, headers: HTTPFields, holding loans: [Loan]
+    ) -> Response {
+        var reply = json(.ok, [], contentType: contentType, headers: headers)
+        let buffer = ByteBuffer(bytes: body)
+        reply.headers[.contentLength] = String(buffer.readableBytes)
+        reply.body = ResponseBody(contentLength: buffer.readableBytes) { writer in
+            defer { for loan in loans { loan.release() } }
+            var rest = buffer
+            while let piece = rest.readSlice(length: min(pieceBytes, rest.readableBytes)),
+                piece.readableBytes > 0
+            { try await writer.write(piece) }
+            try await writer.finish(nil)
+        }
+        return reply
     }
 
     /// The reply to a refused request.

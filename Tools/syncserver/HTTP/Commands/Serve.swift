@@ -54,8 +54,15 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Connections that may be open.")
     var connections = 1_000
 
+    @Option(help: "MiB of bodies and pages that may be held in memory at once; at least 8.")
+    var memory = 128
+
     @Option(help: "Seconds that a client may take to send a request, or to read a reply.")
     var clientTimeout = 60
+
+    @Option(
+        help: "Bytes a second at which a body must come, averaged over 10 s; 0 sets no limit.")
+    var bodyRate = 1_024
 
     @Option(help: "Seconds that requests may take to end once the server is told to stop.")
     var shutdownTimeout = 30
@@ -77,9 +84,15 @@ struct Serve: AsyncParsableCommand {
                 "\(host) is not a loopback address: tokens would cross the network in the clear; "
                     + "give --tls-certificate and --tls-key, or --behind-tls-proxy")
         }
-        guard rate >= 0, connections >= 1, clientTimeout >= 1, shutdownTimeout >= 1 else {
+        guard rate >= 0, bodyRate >= 0, connections >= 1, clientTimeout >= 1, shutdownTimeout >= 1
+        else {
             throw ValidationError(
-                "--connections, --client-timeout and --shutdown-timeout are at least 1, --rate 0")
+                "--connections, --client-timeout and --shutdown-timeout are at least 1, --rate and "
+                    + "--body-rate 0")
+        }
+        let mebibyte = 1_048_576
+        guard (SharedCapacity.memoryMin / mebibyte...Int.max / mebibyte).contains(memory) else {
+            throw ValidationError("--memory is at least \(SharedCapacity.memoryMin / mebibyte)")
         }
     }
 
@@ -96,8 +109,10 @@ struct Serve: AsyncParsableCommand {
         let storage: any EventStorage
         let server: HTTPServerBuilder
         let metrics = ServerMetrics()
-        let open = Connections(
-            atMost: DescriptorLimit.raise(for: connections), metrics: metrics)
+        let connectionsMax = DescriptorLimit.raise(for: connections)
+        let open = Connections(atMost: connectionsMax, metrics: metrics)
+        let capacity = SharedCapacity(
+            connections: connectionsMax, memory: memory * 1_048_576, hasAccounts: tokenFile != nil)
         do {
             tokens = try tokenFile.map { try TokenFile($0, logger: logger) }
             server = try channels(open, metrics)
@@ -107,7 +122,7 @@ struct Serve: AsyncParsableCommand {
             logger.error("not ready", metadata: ["cause": "\(error)"])
         }
         let application = Application(
-            router: router(storage, catalogue, tokens, metrics, open),
+            router: router(storage, catalogue, tokens, metrics, open, capacity),
             server: server,
             configuration: .init(address: .hostname(host, port: Int(port))),
             onServerRunning: { [host, tlsKey] channel in
@@ -134,24 +149,30 @@ struct Serve: AsyncParsableCommand {
 
     private func router(
         _ storage: any EventStorage, _ catalogue: EventCatalogue, _ tokens: TokenFile?,
-        _ metrics: ServerMetrics, _ connections: Connections
+        _ metrics: ServerMetrics, _ connections: Connections, _ capacity: SharedCapacity
     ) -> Router<ServerContext> {
         let rates = rate > 0 ? RateLimit(perSecond: rate) : nil
         let router = Router(context: ServerContext.self)
         router.addMiddleware {
             RequestLog(metrics: metrics)
             ErrorReplies()
-            KnownPaths()
         }
-        EventRoutes(storage: storage, catalogue: catalogue, metrics: metrics)
+        if tokens == nil { router.add(middleware: LocalRequests()) }
+        router.add(middleware: KnownPaths())
+        EventRoutes(storage: storage, catalogue: catalogue, metrics: metrics, capacity: capacity)
             .add(
                 to: router.group().add(
-                    middleware: Authentication(tokens: tokens, rates: rates, isForOperator: false)))
-        OperationRoutes(storage: storage, metrics: metrics, connections: connections)
-            .add(
-                to: router,
-                operators: router.group().add(
-                    middleware: Authentication(tokens: tokens, rates: nil, isForOperator: true)))
+                    middleware: Authentication(
+                        tokens: tokens, rates: rates, connections: connections,
+                        isForOperator: false)))
+        OperationRoutes(
+            storage: storage, metrics: metrics, connections: connections, capacity: capacity
+        )
+        .add(
+            to: router,
+            operators: router.group().add(
+                middleware: Authentication(
+                    tokens: tokens, rates: nil, connections: connections, isForOperator: true)))
         return router
     }
 
@@ -159,13 +180,14 @@ struct Serve: AsyncParsableCommand {
     private func channels(
         _ connections: Connections, _ metrics: ServerMetrics
     ) throws -> HTTPServerBuilder {
-        let timeLimit = TimeAmount.seconds(Int64(clientTimeout))
+        let limits = ConnectionGuard.Limits(
+            time: .seconds(Int64(clientTimeout)), bodyRate: bodyRate)
         let http = HTTPServerBuilder.http1(
             configuration: .init(
                 additionalChannelHandlers: [
-                    ConnectionGuard(connections, metrics, timeLimit: timeLimit)
+                    ConnectionGuard(connections, metrics, limits)
                 ],
-                idleTimeout: timeLimit,
+                idleTimeout: limits.time,
                 httpDecoderConfiguration: .init(
                     maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 16 * 1024,
                     maxHeaderFieldCount: 100)))

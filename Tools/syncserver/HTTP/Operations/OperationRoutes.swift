@@ -10,6 +10,7 @@ struct OperationRoutes: Sendable {
     let storage: any EventStorage
     let metrics: ServerMetrics
     let connections: Connections
+    let capacity: SharedCapacity
 
     /// Adds the routes.
     ///
@@ -18,9 +19,10 @@ struct OperationRoutes: Sendable {
         router.get("healthz") { _, _ in Self.status("ok") }
         router.get("readyz", use: readiness)
         operators.get("metrics") { _, _ in
-            Reply.json(
-                .ok, Array(metrics.text(openConnections: connections.count).utf8),
-                contentType: "text/plain; version=0.0.4; charset=utf-8")
+            let text = metrics.text(
+                openConnections: connections.count, heldBytes: capacity.memoryUsed)
+            return Reply.json(
+                .ok, Array(text.utf8), contentType: "text/plain; version=0.0.4; charset=utf-8")
         }
     }
 

@@ -71,7 +71,7 @@ final class ServerMetrics: Sendable {
     func countCut(_ reason: Cut) { counts.withLock { $0.cuts[reason, default: 0] += 1 } }
 
     /// The counters in Prometheus's text format, version 0.0.4.
-    func text(openConnections: Int) -> String {
+    func text(openConnections: Int, heldBytes: Int) -> String {
         let counts = counts.withLock { $0 }
         var text = ""
         func family(_ name: String, _ kind: String, _ help: String, _ samples: [(String, String)]) {
@@ -104,6 +104,9 @@ final class ServerMetrics: Sendable {
         family(
             "daybook_connections_open", "gauge", "Connections that are open.",
             [("", "\(openConnections)")])
+        family(
+            "daybook_held_bytes", "gauge", "Memory set aside for bodies and pages.",
+            [("", "\(heldBytes)")])
         text += "# HELP daybook_request_seconds Time from a request's head to its reply.\n"
         text += "# TYPE daybook_request_seconds histogram\n"
         for (index, count) in counts.durations.enumerated() {

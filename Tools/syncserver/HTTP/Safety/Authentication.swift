@@ -9,6 +9,8 @@ struct Authentication: RouterMiddleware {
     let tokens: TokenFile?
     /// How many requests a token may make.
     let rates: RateLimit?
+    /// The connections, each of which counts for its account.
+    let connections: Connections
     /// Whether the token of the operator is asked for, or one of an account.
     let isForOperator: Bool
 
@@ -32,6 +34,7 @@ struct Authentication: RouterMiddleware {
                 headers: [.wwwAuthenticate: "Bearer realm=\"daybook\", error=\"invalid_token\""])
         }
         context.record.account = credential.account
+        connections.set(context.channel, account: credential.account)
         if let wait = rates?.take(credential.fingerprint) {
             throw RequestError(
                 .tooManyRequests, "too_many_requests", "more requests than this token may make",

@@ -1,6 +1,7 @@
 // Keeps one connection within its bounds: the time in which a request must have come and a reply
-// must have been read, and the bytes of a body. Stands between the HTTP codec and Hummingbird's
-// own handler, which bounds the time between two requests. Spec/operating.md, OPS-5, OPS-6.
+// must have been read, the pace of a body, and when a body is read at all. Stands between the HTTP
+// codec and Hummingbird's own handler, which bounds the time between two requests; holds the client
+// up by InputGate. Spec/operating.md, OPS-5, OPS-6, OPS-20, OPS-22.
 
 import Hummingbird
 import NIOCore
@@ -15,41 +16,82 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// Bytes of a body that are read, and thrown away after a refusal, before the connection is
-    /// closed. Clients that are refused early mostly go on sending, and read the reply afterwards.
-    static let bodyBytesMax = 4 * 1024 * 1024
+    /// What bounds a client's patience and pace.
+    struct Limits {
+        /// For a request's head, for its body, for taking a reply.
+        let time: TimeAmount
+        /// The fewest bytes of a body a second; 0 sets no limit.
+        let bodyRate: Int
+        /// The time over which the pace of a body is averaged.
+        var paceWindow: TimeAmount { min(.seconds(10), time) }
+        var bytesPerWindow: Int { bodyRate * Int(paceWindow.nanoseconds / 1_000_000_000) }
+    }
+
+    /// The event by which a request handler asks for the body of its request.
+    struct BodyWanted: Sendable {
+        /// Asks for it.
+        static func request(on channel: any Channel) {
+            channel.triggerUserOutboundEvent(BodyWanted(), promise: nil)
+        }
+    }
+
+    /// The body of the request that came last.
+    private enum Body {
+        /// It has come, or there is none.
+        case complete
+        /// The client is held up until a request handler wants it.
+        case held
+        /// It goes to the request handler.
+        case wanted
+        /// The request was refused: it is thrown away.
+        case unwanted
+    }
+
+    /// What a part of a body costs beside its bytes, in bytes: a body of tiny chunks is work for
+    /// nothing.
+    private static let partCost = 64
+    /// Requests of one connection that may wait for their replies before the next is read.
+    private static let underWayMax = 16
 
     private let connections: Connections
     private let metrics: ServerMetrics
-    private let timeLimit: TimeAmount
+    private let limits: Limits
+    private let gate = InputGate()
     /// Requests whose reply has not been handed over.
     private var underWay = 0
-    /// Replies that were handed over, and not taken by the system yet.
+    /// Replies that were begun, and not taken by the system yet.
     private var unsent = 0
+    private var body = Body.complete
     private var bodyBytes = 0
+    /// Parts of a body that are passed on together.
+    private var bodyPart: ByteBuffer?
     /// The client waits for 100 before it sends the body.
     private var expectsContinue = false
+    private var isLastRequest = false
     private var closesAfterReply = false
     private var requestEnd: Scheduled<Void>?
+    private var paceCheck: Scheduled<Void>?
     private var replyEnd: Scheduled<Void>?
 
-    init(_ connections: Connections, _ metrics: ServerMetrics, timeLimit: TimeAmount) {
+    init(_ connections: Connections, _ metrics: ServerMetrics, _ limits: Limits) {
         self.connections = connections
         self.metrics = metrics
-        self.timeLimit = timeLimit
+        self.limits = limits
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         connections.open(context.channel)
         let pipeline = context.pipeline.syncOperations
         do {
+            let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(gate, position: .before(parser))
             let codec = try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)
-            try pipeline.addHandler(MessageCheck(), position: .before(codec))
+            try pipeline.addHandler(MessageCheck(gate), position: .before(codec))
         } catch { context.close(promise: nil) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        requestEnd?.cancel()
+        endRequestTimes()
         replyEnd?.cancel()
         connections.close(context.channel)
         context.fireChannelInactive()
@@ -60,28 +102,56 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(let head):
             underWay += 1
             bodyBytes = 0
+            body = .held
+            gate.beginRequest()
+            gate.close()
             expectsContinue = head.headerFields[.expect] != nil
-            connections.set(context.channel, isIdle: false)
-            startReading(context)
-        case .body(let part):
+            isLastRequest = head.headerFields[.connection] == "close"
+            connections.set(context.channel, .receiving)
+            context.fireChannelRead(data)
+        case .body(var part):
             expectsContinue = false
             bodyBytes += part.readableBytes
+            gate.charge(Self.partCost)
             metrics.countBytes(in: part.readableBytes)
-            if bodyBytes > Self.bodyBytesMax { return cut(context, .bodyTooLarge) }
+            guard body != .unwanted else { return }
+            if bodyPart?.writeBuffer(&part) == nil { bodyPart = part }
         case .end:
-            requestEnd?.cancel()
-            requestEnd = nil
+            passBody(context)
+            body = .complete
+            endRequestTimes()
+            connections.set(context.channel, underWay > 0 ? .answering : .idle)
+            openGate()
+            context.fireChannelRead(data)
         }
-        context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        passBody(context)
+        context.fireChannelReadComplete()
+    }
+
+    func triggerUserOutboundEvent(
+        context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+    ) {
+        guard event is BodyWanted else {
+            return context.triggerUserOutboundEvent(event, promise: promise)
+        }
+        // Handlers work on one request at a time. If more are under way, the one that came last is
+        // not theirs, and the body of theirs has come.
+        if underWay == 1, body == .held { receiveBody(.wanted, context) }
+        promise?.succeed()
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status.kind != .informational:
-            // What comes next is a body or not: only a new connection tells.
-            if expectsContinue {
-                closesAfterReply = true
-                head.headerFields[.connection] = "close"
+            startWriting(context)
+            if underWay == 1 {
+                // What comes next is a body or not: only a new connection tells.
+                if expectsContinue { closesAfterReply = true }
+                if body == .held || body == .wanted { receiveBody(.unwanted, context) }
+                if isLastRequest || closesAfterReply { head.headerFields[.connection] = "close" }
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .head:
@@ -92,9 +162,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             context.write(data, promise: promise)
         case .end:
             underWay -= 1
-            if underWay == 0 { connections.set(context.channel, isIdle: true) }
+            // Also if a refused body still comes: such a connection is the first to make room.
+            if underWay == 0 { connections.set(context.channel, .idle) }
+            openGate()
             let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
-            startWriting(context, sent.futureResult)
+            endWriting(context, sent.futureResult)
             context.write(data, promise: sent)
         }
     }
@@ -102,31 +174,68 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// Answers what is no HTTP at once, unless a reply is under way: then Hummingbird closes. What
     /// comes behind a refusal gets no second answer.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if error is InputGate.Overflow { return cut(context, .bodyTooLarge) }
         guard error is HTTPParserError || error is HTTP1TypeConversionError, underWay == 0 else {
             return context.fireErrorCaught(error)
         }
+        gate.finish()
         let isOverflow = (error as? HTTPParserError) == .headerOverflow
-        guard requestEnd == nil else { return cut(context, .notHTTP) }
+        guard body == .complete else { return cut(context, .notHTTP) }
         metrics.countCut(.notHTTP)
         refuse(context, isOverflow ? .requestHeaderFieldsTooLarge : .badRequest)
     }
 
-    private func startReading(_ context: ChannelHandlerContext) {
-        requestEnd?.cancel()
-        requestEnd = schedule(context) { handler, context in
-            // Not read any further because the client has not got the replies before this one:
-            // the time for those counts.
-            guard handler.underWay <= 1 else { return handler.startReading(context) }
-            // Not 408: devices take a refusal as a fault of theirs, and a broken connection as one
-            // of the network.
-            handler.cut(context, .slowRequest)
+    /// Lets the body come, to the handler or to nothing. Its time begins only now: until now it was
+    /// this server that did not read it.
+    private func receiveBody(_ use: Body, _ context: ChannelHandlerContext) {
+        body = use
+        if use == .unwanted { bodyPart = nil }
+        if requestEnd == nil {
+            requestEnd = schedule(context, limits.time) { handler, context in
+                // Not 408: devices take a refusal as a fault of theirs, and a broken connection as
+                // one of the network.
+                handler.cut(context, .slowRequest)
+            }
+            watchPace(context)
+        }
+        gate.open()
+    }
+
+    private func watchPace(_ context: ChannelHandlerContext) {
+        let before = bodyBytes
+        paceCheck = schedule(context, limits.paceWindow) { handler, context in
+            if handler.bodyBytes - before < handler.limits.bytesPerWindow {
+                handler.cut(context, .slowRequest)
+            } else {
+                handler.watchPace(context)
+            }
         }
     }
 
+    private func endRequestTimes() {
+        requestEnd?.cancel()
+        requestEnd = nil
+        paceCheck?.cancel()
+        paceCheck = nil
+    }
+
+    private func passBody(_ context: ChannelHandlerContext) {
+        guard let part = bodyPart else { return }
+        bodyPart = nil
+        context.fireChannelRead(wrapInboundOut(.body(part)))
+    }
+
+    private func openGate() {
+        if body == .complete, underWay < Self.underWayMax { gate.open() }
+    }
+
     /// Every reply has its time, counted from when the one before it was taken.
-    private func startWriting(_ context: ChannelHandlerContext, _ sent: EventLoopFuture<Void>) {
+    private func startWriting(_ context: ChannelHandlerContext) {
         unsent += 1
         if replyEnd == nil { waitForReader(context) }
+    }
+
+    private func endWriting(_ context: ChannelHandlerContext, _ sent: EventLoopFuture<Void>) {
         let box = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
         sent.whenComplete { _ in
             let (handler, context) = box.value
@@ -142,15 +251,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func waitForReader(_ context: ChannelHandlerContext) {
-        replyEnd = schedule(context) { handler, context in handler.cut(context, .slowReader) }
+        replyEnd = schedule(context, limits.time) { handler, context in
+            handler.cut(context, .slowReader)
+        }
     }
 
     private func schedule(
-        _ context: ChannelHandlerContext,
+        _ context: ChannelHandlerContext, _ time: TimeAmount,
         _ action: @escaping @Sendable (ConnectionGuard, ChannelHandlerContext) -> Void
     ) -> Scheduled<Void> {
         let box = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        return context.eventLoop.scheduleTask(in: timeLimit) {
+        return context.eventLoop.scheduleTask(in: time) {
             action(box.value.handler, box.value.context)
         }
     }

@@ -1,46 +1,36 @@
 // The connections that are open. Each has a ConnectionGuard that tells what it does; when there are
-// too many, the one that has been idle the longest makes room, so that a flood of connections that
-// say nothing keeps nobody out. Spec/operating.md, OPS-6.
+// too many, one makes room, by the rule of ConnectionTable. Spec/operating.md, OPS-6.
 
 import NIOCore
+import SyncServerAdmission
 import Synchronization
 
 /// The open connections of a server.
 final class Connections: Sendable {
-    private struct Entry {
-        let channel: any Channel
-        /// Nil while a request waits for its reply.
-        var idleSince: NIODeadline?
+    private struct State {
+        var table: ConnectionTable<ObjectIdentifier>
+        var channels: [ObjectIdentifier: any Channel] = [:]
     }
 
-    private let countMax: Int
     private let metrics: ServerMetrics
-    private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+    private let state: Mutex<State>
 
     init(atMost countMax: Int, metrics: ServerMetrics) {
-        self.countMax = countMax
         self.metrics = metrics
+        state = Mutex(State(table: ConnectionTable(countMax: countMax)))
     }
 
     /// Connections that are open.
-    var count: Int { entries.withLock { $0.count } }
+    var count: Int { state.withLock { $0.table.count } }
 
-    /// Enters a new connection. Closes the one that has been idle the longest if there are too
-    /// many: the new one if no other is idle.
+    /// Enters a new connection, and closes one if there are too many.
     func open(_ channel: any Channel) {
-        let victim = entries.withLock { entries -> (any Channel)? in
-            var victim: (key: ObjectIdentifier, entry: Entry)?
-            if entries.count >= countMax {
-                for (key, entry) in entries {
-                    guard let since = entry.idleSince else { continue }
-                    if let oldest = victim?.entry.idleSince, oldest <= since { continue }
-                    victim = (key, entry)
-                }
-                guard let victim else { return channel }
-                entries[victim.key] = nil
-            }
-            entries[ObjectIdentifier(channel)] = Entry(channel: channel, idleSince: .now())
-            return victim?.entry.channel
+        let key = ObjectIdentifier(channel)
+        let holder = ConnectionHolder(ipAddress: channel.remoteAddress?.ipAddress)
+        let victim = state.withLock { state -> (any Channel)? in
+            state.channels[key] = channel
+            return state.table.open(key, holder: holder)
+                .flatMap { state.channels.removeValue(forKey: $0) }
         }
         metrics.countConnection()
         if let victim {
@@ -49,13 +39,21 @@ final class Connections: Sendable {
         }
     }
 
-    /// Notes whether a connection waits for a reply.
-    func set(_ channel: any Channel, isIdle: Bool) {
-        entries.withLock { $0[ObjectIdentifier(channel)]?.idleSince = isIdle ? .now() : nil }
+    /// Notes what a connection does.
+    func set(_ channel: any Channel, _ phase: ConnectionTable<ObjectIdentifier>.Phase) {
+        state.withLock { $0.table.set(ObjectIdentifier(channel), phase) }
+    }
+
+    /// Notes for which account a connection is used.
+    func set(_ channel: any Channel, account: String) {
+        state.withLock { $0.table.set(ObjectIdentifier(channel), account: account) }
     }
 
     /// Forgets a connection that is closed.
     func close(_ channel: any Channel) {
-        entries.withLock { $0[ObjectIdentifier(channel)] = nil }
+        state.withLock { state in
+            state.table.close(ObjectIdentifier(channel))
+            state.channels[ObjectIdentifier(channel)] = nil
+        }
     }
 }

@@ -1,34 +1,60 @@
 // What HTTP's parser lets pass, and another server on the way to this one might understand
-// otherwise: such requests are refused, so that nobody smuggles one inside another. Stands between
-// the parser and the HTTP codec. Spec/operating.md, OPS-5.
+// otherwise: such requests are refused, so that none is smuggled inside another. Stands between
+// the parser and the HTTP codec. Spec/operating.md, OPS-5 and OPS-20.
 
 import NIOCore
 import NIOHTTP1
 
-/// Refuses heads of requests that can be understood in more than one way.
+/// Refuses heads of requests that can be understood in more than one way, and ends the input of a
+/// connection with its last request.
 final class MessageCheck: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
+    private let gate: InputGate
     private var isRefused = false
+    private var isLast = false
+
+    init(_ gate: InputGate) { self.gate = gate }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isRefused else { return }
-        guard case .head(var head) = unwrapInboundIn(data) else {
-            return context.fireChannelRead(data)
+        switch unwrapInboundIn(data) {
+        case .head(var head):
+            guard Self.isClear(head) else {
+                isRefused = true
+                gate.finish()
+                return context.fireErrorCaught(HTTPParserError.invalidHeaderToken)
+            }
+            if Self.endsConnection(head) {
+                isLast = true
+                head.headers.replaceOrAdd(name: "Connection", value: "close")
+                head.headers.remove(name: "Upgrade")
+            }
+            context.fireChannelRead(wrapInboundOut(.head(head)))
+        case .body: context.fireChannelRead(data)
+        case .end:
+            // The parser would keep what comes after a request that asks for another protocol.
+            if isLast { gate.finish() }
+            context.fireChannelRead(data)
         }
+    }
+
+    private static func isClear(_ head: HTTPRequestHead) -> Bool {
         let codings = head.headers["Transfer-Encoding"]
         let hosts = head.headers["Host"].count
-        guard hosts <= 1, hosts == 1 || head.version != .http1_1,
-            codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"]
-        else {
-            isRefused = true
-            return context.fireErrorCaught(HTTPParserError.invalidHeaderToken)
-        }
+        return hosts <= 1 && (hosts == 1 || head.version != .http1_1)
+            && (codings.isEmpty || codings.map { $0.lowercased() } == ["chunked"])
+            && head.method != .CONNECT
+    }
+
+    /// True if no request can follow. An upgrade is not done: its request is answered in HTTP/1.1,
+    /// as a server may, and what follows may be of any protocol.
+    private static func endsConnection(_ head: HTTPRequestHead) -> Bool {
+        let options = head.headers[canonicalForm: "Connection"].map { $0.lowercased() }
         // An older client reads until the connection ends unless it says otherwise.
-        if head.version != .http1_1, head.headers["Connection"].isEmpty {
-            head.headers.add(name: "Connection", value: "close")
-        }
-        context.fireChannelRead(wrapInboundOut(.head(head)))
+        return options.contains("close") || options.contains("upgrade")
+            || head.headers.contains(name: "Upgrade")
+            || (head.version != .http1_1 && !options.contains("keep-alive"))
     }
 }

@@ -1,0 +1,157 @@
+// The division of the server's capacities among accounts: the decisions, without a server, a clock
+// or threads. Spec/operating.md, OPS-6 and OPS-21.
+
+import SyncServerAdmission
+import TestSupport
+import Testing
+
+@Suite struct FairQueueTests {
+    @Test(.verifies("OPS-21"))
+    func `an account never holds more than half of what it leaves free`() {
+        for capacity in [1, 2, 3, 8, 900] {
+            var shares = FairShares(capacity: capacity, isDivided: true)
+            var count = 0
+            while shares.take(1, for: "ana") == .granted { count += 1 }
+            #expect(count == max(1, capacity / 3))
+            #expect(shares.take(1, for: "ana") == .beyondShare)
+        }
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `if ten accounts take all they get, the next one still gets something`() {
+        var shares = FairShares(capacity: 900, isDivided: true)
+        for account in 1...10 {
+            var count = 0
+            while shares.take(1, for: "\(account)") == .granted { count += 1 }
+            #expect(count > 0)
+        }
+        #expect(shares.take(1, for: "next") == .granted)
+        #expect(shares.used <= 900)
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `a server without accounts gives all it has to its one`() {
+        var shares = FairShares(capacity: 3, isDivided: false)
+        for _ in 0..<3 { #expect(shares.take(1, for: "local") == .granted) }
+        #expect(shares.take(1, for: "local") == .exhausted)
+        shares.release(2, of: "local")
+        #expect(shares.take(2, for: "local") == .granted)
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `of many waiting requests of one account another account waits for none`() {
+        var queue = FairQueue(FairShares(capacity: 8, isDivided: true))
+        var granted: [Int] = []
+        for ticket in 0..<900 { granted += queue.join(ticket, for: 1, account: "ana") }
+        #expect(granted == [0, 1])
+        // The other one is served at once, as long as it has its share.
+        #expect(queue.join(1_000, for: 1, account: "bob") == [1_000])
+        #expect(queue.release(1, account: "bob") == [])
+        #expect(queue.release(1, account: "ana") == [2])
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `accounts that wait take turns, and each keeps its own order`() {
+        var queue = FairQueue(FairShares(capacity: 1, isDivided: true))
+        var running = queue.join(0, for: 1, account: "ana").map { ($0, "ana") }
+        var owners = [0: "ana"]
+        for ticket in 1...6 { owners[ticket] = "ana" }
+        for ticket in 7...8 { owners[ticket] = "bob" }
+        owners[9] = "eva"
+        for ticket in 1...9 {
+            #expect(queue.join(ticket, for: 1, account: owners[ticket]!).isEmpty)
+        }
+        var order: [Int] = []
+        while let (ticket, account) = running.popLast() {
+            order.append(ticket)
+            running = queue.release(1, account: account).map { ($0, owners[$0]!) }
+        }
+        #expect(order == [0, 1, 7, 9, 2, 8, 3, 4, 5, 6])
+        #expect(queue.used == 0)
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `small amounts do not keep a large one waiting for ever`() {
+        var queue = FairQueue(FairShares(capacity: 10, isDivided: true))
+        #expect(queue.join(0, for: 5, account: "ana") == [0])
+        #expect(queue.join(1, for: 8, account: "bob") == [])
+        #expect(queue.join(2, for: 1, account: "eva") == [])
+        #expect(queue.release(5, account: "ana") == [1, 2])
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `a request that gives up holds up no other, and is granted nothing`() {
+        var queue = FairQueue(FairShares(capacity: 10, isDivided: true))
+        #expect(queue.join(0, for: 5, account: "ana") == [0])
+        #expect(queue.join(1, for: 8, account: "bob") == [])
+        #expect(queue.join(2, for: 1, account: "eva") == [])
+        #expect(queue.leave(1, account: "bob") == [2])
+        #expect(queue.release(5, account: "ana") == [])
+        #expect(queue.release(1, account: "eva") == [])
+        #expect(queue.used == 0)
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `a request that waits too long, or is cancelled, leaves nothing behind`() async throws {
+        let admission = Admission(capacity: 1, isDivided: true, waitMax: .milliseconds(50))
+        let first = try await admission.borrow(1, account: "ana")
+        await #expect(throws: Admission.Refusal.timedOut) {
+            try await admission.borrow(1, account: "ana")
+        }
+        let patient = Admission(capacity: 1, isDivided: true)
+        let held = try await patient.borrow(1, account: "ana")
+        let waiting = Task { try await patient.borrow(1, account: "bob").release() }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        first.release()
+        held.release()
+        #expect(admission.used == 0 && patient.used == 0)
+        try await admission.borrow(1, account: "bob").release()
+        // A loan that is dropped is returned.
+        do { _ = try await admission.borrow(1, account: "bob") }
+        #expect(admission.used == 0)
+    }
+
+    @Test(.verifies("OPS-6"))
+    func `of too many connections one of the holder with the most ends, idle ones first`() {
+        var table = ConnectionTable<Int>(countMax: 6)
+        for key in 0..<4 { #expect(table.open(key, holder: .address("flood")) == nil) }
+        #expect(table.open(4, holder: .address("honest")) == nil)
+        #expect(table.open(5, holder: .address("honest")) == nil)
+        table.set(0, .receiving)
+        table.set(1, .answering)
+        #expect(table.open(6, holder: .address("new")) == 2)
+        table.set(3, .receiving)
+        // Two of "flood" and two of "honest" wait for their client: the one ends that has not
+        // changed for longer.
+        #expect(table.open(7, holder: .address("new")) == 4)
+        #expect(table.count == 6)
+    }
+
+    @Test(.verifies("OPS-6"))
+    func `a connection counts for the account of its request, and ends not while it is answered`() {
+        var table = ConnectionTable<Int>(countMax: 5)
+        for key in 0..<3 { #expect(table.open(key, holder: .address("proxy")) == nil) }
+        for key in 3..<5 {
+            #expect(table.open(key, holder: .address("proxy")) == nil)
+            table.set(key, account: "ana")
+            table.set(key, .receiving)
+        }
+        for key in 0..<2 { table.set(key, account: "user-\(key)") }
+        #expect(table.open(5, holder: .address("proxy")) == 3)
+        for key in [0, 1, 2, 4, 5] { table.set(key, .answering) }
+        #expect(table.open(6, holder: .address("proxy")) == 6)
+        #expect(table.count == 5)
+        table.close(0)
+        #expect(table.open(7, holder: .address("proxy")) == nil)
+    }
+
+    @Test(.verifies("OPS-6")) func `one client's IPv6 network is one address`() {
+        let first = ConnectionHolder(ipAddress: "2001:db8:1:2::1")
+        #expect(first == ConnectionHolder(ipAddress: "2001:db8:1:2:ffff::9"))
+        #expect(first != ConnectionHolder(ipAddress: "2001:db8:1:3::1"))
+        let mapped = ConnectionHolder(ipAddress: "::ffff:192.0.2.1")
+        #expect(mapped == ConnectionHolder(ipAddress: "192.0.2.1"))
+        #expect(mapped != ConnectionHolder(ipAddress: "::ffff:192.0.2.2"))
+    }
+}

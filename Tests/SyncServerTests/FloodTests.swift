@@ -1,0 +1,206 @@
+// Clients that ask for more than their share: of connections, of memory, of turns. Over real
+// connections to the real process. What is decided and why is FairQueueTests; the limits are
+// Spec/operating.md, "Limits".
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct FloodTests {
+    let fixture: StorageFixture
+
+    init() throws { fixture = try StorageFixture() }
+
+    private func server(_ options: String...) throws -> ServerProcess {
+        let file = fixture.folder.appending(path: "tokens")
+        try "token-of-ana ana\ntoken-of-bob bob\noperator @operator\n"
+            .write(to: file, atomically: true, encoding: .utf8)
+        return try ServerProcess(
+            database: fixture.path, options: ["--token-file", file.path] + options)
+    }
+
+    private static func head(_ more: String) -> String {
+        "POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token-of-ana\r\n"
+            + "Content-Type: application/cloudevents-batch+json\r\n\(more)\r\n"
+    }
+
+    private func status(
+        _ path: String, of server: ServerProcess, token: String = "none", from address: UInt8
+    ) throws -> String {
+        let connection = try RawConnection(server.base, from: address)
+        connection.send(
+            "GET \(path) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n"
+                + "Connection: close\r\n\r\n")
+        return String(try connection.rest().dropFirst("HTTP/1.1 ".count).prefix(3))
+    }
+
+    @Test(
+        .verifies("OPS-20"),
+        arguments: [
+            (
+                "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+                "200"
+            ),
+            ("GET /healthz HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\n\r\n", "200"),
+            (
+                "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+                    + "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n", "200"
+            ),
+            (
+                "POST /v1/events HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\n"
+                    + "Content-Length: 1\r\n\r\n[", "401"
+            ),
+            ("CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
+            ("CONNECT /v1/events HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
+            ("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "200"),
+            ("GET /healthz HTTP/1.0\r\n\r\n", "200"),
+        ])
+    func `what follows the last request of a connection is neither read nor kept`(
+        request: String, status: String
+    ) async throws {
+        let server = try server("--client-timeout", "5")
+        let connection = try RawConnection(server.base)
+        connection.send(request)
+        let reply = try connection.text(until: "\r\n\r\n")
+        #expect(reply.hasPrefix("HTTP/1.1 \(status)"))
+        #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
+        let before = try server.peakMemory()
+        // The connection ends at the time limit at the latest; until then the system takes some.
+        let junk = Data(repeating: 0x78, count: 1_024 * 1_024)
+        var sent = 0
+        while sent < 200, connection.send(junk) { sent += 1 }
+        #expect(sent < 200, "200 MiB were taken")
+        #expect(try server.peakMemory() - before < 32)
+    }
+
+    @Test(.verifies("OPS-20"))
+    func `a body of tiny chunks, or with endless extensions, ends early without a token`()
+        async throws
+    {
+        let server = try server()
+        let head = "POST /v1/events HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for (begin, part, bytesMax) in [
+            ("", String(repeating: "1\r\na\r\n", count: 10_000), 12),
+            ("1;", String(repeating: "x", count: 60_000), 16),
+        ] {
+            let connection = try RawConnection(server.base)
+            connection.send(head + begin)
+            var sent = 0
+            while sent < 1_000, connection.send(part) { sent += 1 }
+            // What the system keeps under way counts, too.
+            #expect(sent * part.utf8.count < bytesMax * 1_024 * 1_024)
+        }
+        #expect(try status("/healthz", of: server, from: 1) == "200")
+    }
+
+    @Test(.verifies("OPS-20"))
+    func `a body that is not wanted yet stays with the client`() async throws {
+        let server = try server("--connections", "400", "--memory", "8", "--body-rate", "0")
+        let before = try server.peakMemory()
+        // Two bodies are within the account's share of 8 MiB; each of them lacks a byte.
+        let body = String(repeating: " ", count: 1_000_000)
+        var connections: [RawConnection] = []
+        for _ in 0..<100 {
+            let connection = try RawConnection(server.base)
+            connection.send(Self.head("Content-Length: 1000001\r\n"))
+            connection.sendWithoutWaiting(body)
+            connections.append(connection)
+        }
+        #expect(
+            try status("/v1/events", of: server, token: "token-of-bob", from: 2) == "200")
+        let metrics = ServerClient(base: server.base, token: "operator")
+        try await eventually {
+            let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
+            return text.contains("\ndaybook_held_bytes 2000002\n")
+        }
+        #expect(try server.peakMemory() - before < 60)
+    }
+
+    @Test(.verifies("OPS-6", "OPS-21"))
+    func `an account that fills the connections with unfinished bodies locks no other out`()
+        async throws
+    {
+        let server = try server("--connections", "60")
+        var flood: [RawConnection] = []
+        for _ in 0..<80 {
+            let connection = try RawConnection(server.base)
+            connection.send(Self.head("Content-Length: 1000\r\n") + "[")
+            flood.append(connection)
+        }
+        for address: UInt8 in [1, 2] {
+            #expect(try status("/healthz", of: server, from: address) == "200")
+            #expect(try status("/readyz", of: server, from: address) == "200")
+            let bob = try status("/v1/events", of: server, token: "token-of-bob", from: address)
+            #expect(bob == "200")
+        }
+        // A third of the 54 places; one more is told to wait, its body unread.
+        let more = try RawConnection(server.base, from: 3)
+        more.send(Self.head("Content-Length: 1000\r\n"))
+        let reply = try more.text(until: "}}")
+        #expect(reply.hasPrefix("HTTP/1.1 429"))
+        #expect(reply.contains("\r\nRetry-After: 1\r\n"))
+        flood = []
+        try await eventually {
+            try self.status("/v1/events", of: server, token: "token-of-ana", from: 4) == "200"
+        }
+    }
+
+    @Test(.verifies("OPS-22"))
+    func `a body that comes too slowly ends long before its time`() async throws {
+        let server = try server("--body-rate", "1000")
+        let slow = try RawConnection(server.base)
+        slow.send(Self.head("Content-Length: 100000\r\n"))
+        let began = ContinuousClock.now
+        let drips = Task.detached {
+            while slow.send(" ") { try await Task.sleep(for: .milliseconds(200)) }
+        }
+        #expect(try slow.rest().isEmpty)
+        // Long before the 60 s for a body; 10 s on a machine at leisure.
+        #expect(ContinuousClock.now - began < .seconds(45))
+        try? await drips.value
+        let metrics = ServerClient(base: server.base, token: "operator")
+        let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
+        #expect(text.contains("cut_total{reason=\"slow_request\"} 1\n"))
+    }
+
+    @Test(.verifies("OPS-23"))
+    func `without tokens a web page of another host gets nothing`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        func status(_ target: String, _ headers: String) throws -> String {
+            let connection = try RawConnection(server.base)
+            connection.send("GET \(target) HTTP/1.1\r\n\(headers)\r\nConnection: close\r\n\r\n")
+            return String(try connection.rest().dropFirst("HTTP/1.1 ".count).prefix(3))
+        }
+        let local = "Host: localhost"
+        for headers in [
+            local, "Host: LOCALHOST:8080", "Host: 127.0.0.1:1", "Host: 127.9.9.9",
+            "Host: [::1]:80", "\(local)\r\nOrigin: http://localhost:3000",
+            "\(local)\r\nOrigin: https://[::1]",
+        ] {
+            #expect(try status("/metrics", headers) == "200", "\(headers)")
+        }
+        for host in [
+            "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "128.0.0.1",
+            "localhost@evil.example", "[::1", "::1", "localhost:80:80", "127.1", "",
+        ] {
+            for path in ["/healthz", "/readyz", "/metrics", "/v1/events", "/nothing"] {
+                #expect(try status(path, "Host: \(host)") == "421", "\(host) \(path)")
+            }
+        }
+        for origin in [
+            "http://evil.example", "http://localhost@evil.example", "null", "",
+            "http://localhost\r\nOrigin: http://evil.example", "http://localhost.evil.example",
+            "file://localhost",
+        ] {
+            for path in ["/healthz", "/readyz", "/metrics", "/v1/events", "/nothing"] {
+                let answer = try status(path, "\(local)\r\nOrigin: \(origin)")
+                #expect(answer == "403", "\(origin) \(path)")
+            }
+        }
+        // With tokens a page has no token.
+        let guarded = try self.server()
+        let connection = try RawConnection(guarded.base)
+        connection.send("GET /healthz HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.example\r\n\r\n")
+        #expect(try connection.text(until: "}").hasPrefix("HTTP/1.1 200"))
+    }
+}

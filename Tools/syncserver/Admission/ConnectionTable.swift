@@ -1,0 +1,111 @@
+// The connections that are open, what each does, and which one ends when there are too many. A value
+// without clock, sockets or threads; Connections carries its decisions out. Spec/operating.md, OPS-6.
+
+import Foundation
+
+/// The party that connections are counted for.
+package enum ConnectionHolder: Hashable, Sendable {
+    /// The account of the last request.
+    case account(String)
+    /// The client's address, until a request has named an account.
+    case address(String)
+
+    /// The holder of a connection from an IP address. The addresses of one IPv6 network of 64 bits
+    /// count as one, since one client can have them all.
+    package init(ipAddress: String?) {
+        let text = ipAddress ?? ""
+        var v6 = in6_addr()
+        guard inet_pton(AF_INET6, text, &v6) == 1 else {
+            self = .address(text)
+            return
+        }
+        let bytes = withUnsafeBytes(of: v6) { Array($0) }
+        let isMappedIPv4 = bytes[..<12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+        let network = isMappedIPv4 ? bytes[12...] : bytes[..<8]
+        self = .address(network.map { String($0) }.joined(separator: isMappedIPv4 ? "." : ":"))
+    }
+}
+
+/// Open connections.
+package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
+    /// What a connection does.
+    package enum Phase: Hashable, Sendable {
+        /// No request is under way.
+        case idle
+        /// A part of a request has not come yet.
+        case receiving
+        /// A request has come, and its reply has not gone yet.
+        case answering
+    }
+
+    private struct Entry {
+        var holder: ConnectionHolder
+        var phase = Phase.idle
+        /// Rises from change to change of any connection.
+        var changed: Int
+    }
+
+    private let countMax: Int
+    private var entries: [Key: Entry] = [:]
+    private var changes = 0
+
+    package init(countMax: Int) { self.countMax = countMax }
+
+    /// Connections that are open.
+    package var count: Int { entries.count }
+
+    /// Enters a new connection.
+    ///
+    /// - Returns: the connection to close: none if there is room; the new one, which is not entered,
+    ///   if a reply is awaited on all others.
+    package mutating func open(_ key: Key, holder: ConnectionHolder) -> Key? {
+        var victim: Key?
+        if entries.count >= countMax {
+            guard let found = self.victim else { return key }
+            victim = found
+            entries[found] = nil
+        }
+        changes += 1
+        entries[key] = Entry(holder: holder, changed: changes)
+        return victim
+    }
+
+    /// Notes what a connection does from now on.
+    package mutating func set(_ key: Key, _ phase: Phase) {
+        guard entries[key] != nil, entries[key]?.phase != phase else { return }
+        changes += 1
+        entries[key]?.phase = phase
+        entries[key]?.changed = changes
+    }
+
+    /// Notes for which account a connection is used.
+    package mutating func set(_ key: Key, account: String) {
+        entries[key]?.holder = .account(account)
+    }
+
+    /// Removes a connection that is closed.
+    package mutating func close(_ key: Key) { entries[key] = nil }
+
+    /// Of the holder with the most connections that wait for their client: the one that has been
+    /// idle the longest, else the one whose request has been incomplete the longest.
+    private var victim: Key? {
+        var counts: [ConnectionHolder: Int] = [:]
+        var candidates: [ConnectionHolder: (key: Key, entry: Entry)] = [:]
+        for (key, entry) in entries where entry.phase != .answering {
+            counts[entry.holder, default: 0] += 1
+            if let other = candidates[entry.holder]?.entry, Self.order(other) < Self.order(entry) {
+                continue
+            }
+            candidates[entry.holder] = (key, entry)
+        }
+        return candidates.max { first, second in
+            // Of two holders with as many: the connection that has not changed for longer.
+            (counts[first.key] ?? 0, -first.value.entry.changed)
+                < (counts[second.key] ?? 0, -second.value.entry.changed)
+        }?.value.key
+    }
+
+    private static func order(_ entry: Entry) -> (Int, Int) {
+        (entry.phase == .idle ? 0 : 1, entry.changed)
+    }
+}

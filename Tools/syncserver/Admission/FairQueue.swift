@@ -1,0 +1,89 @@
+// Decides whose turn it is when requests of several accounts wait for one capacity: round robin by
+// account, within an account in the order of arrival. A value without clock or threads; Admission
+// carries its decisions out. Spec/operating.md, OPS-21.
+
+import DequeModule
+
+/// Requests that wait for an amount of a capacity.
+package struct FairQueue: Sendable {
+    /// Names a waiting request.
+    package typealias Ticket = Int
+
+    private struct Waiter {
+        let ticket: Ticket
+        let amount: Int
+    }
+
+    private var shares: FairShares
+    private var lines: [String: Deque<Waiter>] = [:]
+    /// The accounts that wait, in the order of their turns.
+    private var turns: Deque<String> = []
+
+    package init(_ shares: FairShares) { self.shares = shares }
+
+    /// What is held in all.
+    package var used: Int { shares.used }
+
+    /// Lets a request wait behind the others of its account.
+    ///
+    /// - Parameter amount: at most the capacity.
+    /// - Returns: the tickets that are granted now, the new one among them if it need not wait.
+    package mutating func join(
+        _ ticket: Ticket, for amount: Int, account: String
+    ) -> [Ticket] {
+        precondition(amount <= shares.capacity, "more than the capacity is never granted")
+        if lines[account] == nil { turns.append(account) }
+        lines[account, default: []].append(Waiter(ticket: ticket, amount: amount))
+        return grantTurns()
+    }
+
+    /// Takes an amount at once or not at all. Only for a capacity for which nothing waits.
+    package mutating func take(_ amount: Int, account: String) -> FairShares.Answer {
+        shares.take(amount, for: account)
+    }
+
+    /// Returns an amount, or a part of it.
+    ///
+    /// - Returns: the tickets that are granted now.
+    package mutating func release(_ amount: Int, account: String) -> [Ticket] {
+        shares.release(amount, of: account)
+        return grantTurns()
+    }
+
+    /// Removes a request that no longer waits.
+    ///
+    /// - Returns: the tickets that are granted now: the removed one may have held up others.
+    package mutating func leave(_ ticket: Ticket, account: String) -> [Ticket] {
+        lines[account]?.removeAll { $0.ticket == ticket }
+        if lines[account]?.isEmpty == true {
+            lines[account] = nil
+            turns.removeAll { $0 == account }
+        }
+        return grantTurns()
+    }
+
+    /// Accounts beyond their share are passed over. The first that is not, and whose amount is not
+    /// free, ends the round: smaller amounts of others would keep it waiting for ever.
+    private mutating func grantTurns() -> [Ticket] {
+        var granted: [Ticket] = []
+        var index = 0
+        while index < turns.count {
+            let account = turns[index]
+            guard let first = lines[account]?.first else { preconditionFailure("none waits") }
+            switch shares.take(first.amount, for: account) {
+            case .beyondShare: index += 1
+            case .exhausted: return granted
+            case .granted:
+                granted.append(first.ticket)
+                lines[account]?.removeFirst()
+                turns.remove(at: index)
+                if lines[account]?.isEmpty == true {
+                    lines[account] = nil
+                } else {
+                    turns.append(account)
+                }
+            }
+        }
+        return granted
+    }
+}
