@@ -22,8 +22,19 @@ import Testing
     func `anything else is refused`(text: String) { #expect(parse(text) == nil) }
 
     @Test(.verifies("LINE-2")) func `nesting is followed to its limit and refused beyond`() {
-        let deep = String(repeating: "[", count: 60) + String(repeating: "]", count: 60)
-        #expect(parse(deep) != nil)
+        func nested(_ levels: Int, _ inner: String = "") -> String {
+            String(repeating: "[", count: levels) + inner + String(repeating: "]", count: levels)
+        }
+        for inner in ["", "1", "null", "\"\""] {
+            #expect(parse(nested(64, inner)) != nil)
+            #expect(parse(nested(65, inner)) == nil)
+            func canonical(_ levels: Int) -> [UInt8]? {
+                try? JSONCanonical.text(Array(nested(levels, inner).utf8).span.bytes)
+            }
+            #expect(canonical(64) != nil && canonical(65) == nil)
+        }
+        #expect(parse(nested(63, "{}")) != nil)
+        #expect(parse(nested(64, "{}")) == nil)
         let deeper = String(repeating: "[", count: 100_000)
         #expect(parse(deeper) == nil)
     }

@@ -63,7 +63,7 @@ import Testing
                 line[choices.int(in: 0...line.count - 1)] = UInt8(choices.int(in: 0...255))
             }
             let read = try? LineDecoder.decode(line.span.bytes)
-            if LineDecoder.surelyReads(line.span.bytes, prefix, as: draft) {
+            if LineDecoder.surelyReads(line.span.bytes, prefix, as: draft, to: .record) {
                 try #require(read?.draft == draft)
                 try #require((try? LinePrefix(line.span.bytes)) == prefix)
                 sure += 1
@@ -97,7 +97,11 @@ import Testing
             }
             let event = try? LineDecoder.event(line.span.bytes, prefix, catalogue)
             try #require(event?.content == whole)
-            if PlainLine(line.span.bytes, prefix) == nil { other += 1 } else { plain += 1 }
+            if PlainLine(line.span.bytes, prefix, to: .stored) == nil {
+                other += 1
+            } else {
+                plain += 1
+            }
         }
         #expect(plain > 100 && other > 100)
     }

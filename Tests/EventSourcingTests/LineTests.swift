@@ -4,6 +4,7 @@ import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
+import LogStorage
 import TestSupport
 import Testing
 
@@ -87,11 +88,88 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
                 .badAttribute
             ),
             (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"%"}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"QQ"}"#, .badAttribute),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"Q"}"#, .badAttribute),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"QR=="}"#,
+                .badAttribute
+            ),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"Q Q="}"#,
+                .badAttribute
+            ),
+            (#"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"=="}"#, .badAttribute),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"QQ-_"}"#,
+                .badAttribute
+            ),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","data_base64":"QQ==\n"}"#,
+                .badAttribute
+            ),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","datacontenttype":"","data":1}"#,
+                .badAttribute
+            ),
+            (
+                #"{"specversion":"1.0","id":"\#(id)","type":"t","datacontenttype":"","data_base64":""}"#,
+                .badAttribute
+            ),
         ])
     func `a line that breaks a rule of the envelope says which`(
         text: String, code: EventError.Code
     ) {
         #expect(performing: { _ = try decode(text) }, throws: { ($0 as? EventError)?.code == code })
+    }
+
+    /// An event with data, and with so many arrays and objects in each other, its own included.
+    private func nested(_ levels: Int, _ inner: String = "1") -> [UInt8] {
+        let brackets = levels - 1
+        let data =
+            String(repeating: "[", count: brackets) + inner
+            + String(repeating: "]", count: brackets)
+        return Array(
+            #"""
+            {"specversion":"1.0","id":"\#(id)","source":"urn:uuid:\#(id)",\#
+            "sequence":"00000000000000000001","type":"t","partitionkey":"t",\#
+            "time":"2026-03-01T08:00:00.000Z","data":\#(data)}
+            """#.utf8)
+    }
+
+    @Test(.verifies("LINE-2", "EVT-3"), arguments: ["1", ""])
+    func `an event is nested to 64 levels, one that is shipped to 63`(inner: String) async throws {
+        func reads(_ levels: Int, _ purpose: LineDecoder.Purpose) -> Bool {
+            let line = nested(levels, inner)
+            return (try? LineDecoder.decode(line.span.bytes, to: purpose)) != nil
+        }
+        #expect(reads(64, .record) && !reads(65, .record))
+        #expect(reads(63, .ship) && !reads(64, .ship))
+        // An earlier release may have recorded this.
+        #expect(reads(65, .stored) && !reads(66, .stored))
+        let catalogue = EventCatalogue([EventRule(type: "shipped", action: "SHIP") { _ in }])
+        let deep = nested(65, inner)
+        let prefix = try LinePrefix(deep.span.bytes)
+        #expect(try LineDecoder.event(deep.span.bytes, prefix, catalogue).position == Position(1))
+
+        let store = try await EventStore.open(
+            at: "/log", catalogue: catalogue, views: [],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
+        for (type, levels) in [("t", 64), ("shipped", 63)] {
+            for isTooDeep in [false, true] {
+                var draft = try LineDecoder.decode(nested(3).span.bytes).draft
+                (draft.id, draft.type) = (UUID(), type)
+                let brackets = levels - (isTooDeep ? 0 : 1)
+                draft.data = .json(
+                    Array(repeating: UInt8(ascii: "["), count: brackets) + Array(inner.utf8)
+                        + Array(repeating: UInt8(ascii: "]"), count: brackets))
+                if isTooDeep {
+                    await #expect(throws: EventError.self) { try await store.append([draft]) }
+                } else {
+                    try await store.append([draft])
+                }
+            }
+        }
+        try await store.close()
     }
 
     @Test(.verifies("LINE-2")) func `bytes that are not UTF-8 are refused`() {

@@ -21,6 +21,23 @@ import Testing
         }
     }
 
+    @Test(.verifies("SYNC-6"), arguments: ["1", ""])
+    func `a batch is nested to 64 levels and no deeper`(inner: String) throws {
+        // The array, the event, and so many in its data.
+        func batch(_ levels: Int) -> String {
+            let data =
+                String(repeating: "[", count: levels - 2) + inner
+                + String(repeating: "]", count: levels - 2)
+            return #"""
+                [{"specversion":"1.0","id":"0a3e8ff8-bb52-454e-9574-3045281726ad",\#
+                "source":"urn:uuid:0f0e0d0c-0b0a-4908-8706-050403020100","sequence":"1",\#
+                "type":"t","data":\#(data)}]
+                """#
+        }
+        #expect(try StorageFixture.batch(batch(64))[0].content != nil)
+        #expect(throws: BatchError.self) { try StorageFixture.batch(batch(65)) }
+    }
+
     @Test(.verifies("SYNC-7")) func `500 events are a batch, 501 are not`() throws {
         let lines = Sample.cities(501).map(\.line)
         let batch = try StorageFixture.batch("[\(lines.dropLast().joined(separator: ","))]")

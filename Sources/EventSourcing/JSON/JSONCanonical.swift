@@ -20,9 +20,9 @@ package enum JSONCanonical {
     private static func append(
         _ scanner: inout JSONScanner, _ text: RawSpan, depth: Int, to result: inout [UInt8]
     ) throws(JSONError) {
-        guard depth <= JSONScanner.depthMax else { throw scanner.fault("it is nested too deeply") }
         switch scanner.peek(text) {
         case UInt8(ascii: "{"):
+            try scanner.checkNesting(depth)
             // Of two members with one name the later counts.
             var members: [[UInt8]: [UInt8]] = [:]
             try scanner.members(text) { (scanner, range) throws(JSONError) in
@@ -40,6 +40,7 @@ package enum JSONCanonical {
             }
             result.append(UInt8(ascii: "}"))
         case UInt8(ascii: "["):
+            try scanner.checkNesting(depth)
             result.append(UInt8(ascii: "["))
             var elements: [UInt8] = []
             try scanner.elements(text) { (scanner) throws(JSONError) in

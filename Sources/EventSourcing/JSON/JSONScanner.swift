@@ -17,10 +17,16 @@ package struct JSONScanner {
     /// Whether a line break was met between tokens.
     private(set) var hasMetLineBreak = false
 
-    /// Nesting that a reader follows at most; deeper text is refused.
-    package static let depthMax = 64
+    /// Arrays and objects that may stand in each other, the outermost counted; a text with more is
+    /// refused.
+    package static let levelsMax = 64
+    private let levelsMax: Int
 
-    package init(at offset: Int = 0) { self.offset = offset }
+    /// - Parameter levelsMax: for text of an older release, which may have a level more.
+    package init(at offset: Int = 0, levelsMax: Int = levelsMax) {
+        self.offset = offset
+        self.levelsMax = levelsMax
+    }
 
     /// The next byte after white space, or nil at the end.
     package mutating func peek(_ text: RawSpan) -> UInt8? {
@@ -109,23 +115,34 @@ package struct JSONScanner {
         }
     }
 
+    /// Refuses an array or object that is nested too deeply.
+    ///
+    /// - Parameter depth: how many others it stands in.
+    package func checkNesting(_ depth: Int) throws(JSONError) {
+        guard depth < levelsMax else {
+            throw fault("more than \(levelsMax) arrays and objects stand in each other")
+        }
+    }
+
     /// Steps over any value.
     ///
+    /// - Parameter depth: how many arrays and objects it stands in.
     /// - Returns: its range, without white space around it.
     @discardableResult
     package mutating func value(
         _ text: RawSpan, depth: Int = 0
     ) throws(JSONError) -> Range<Int> {
-        guard depth <= Self.depthMax else { throw fault("it is nested too deeply") }
         guard let first = peek(text) else { throw fault("a value is missing") }
         let start = offset
         switch first {
         case UInt8(ascii: "\""): _ = try string(text)
         case UInt8(ascii: "{"):
-            try members(text, depth: depth) { (scanner, _) throws(JSONError) in
+            try checkNesting(depth)
+            try members(text) { (scanner, _) throws(JSONError) in
                 try scanner.value(text, depth: depth + 1)
             }
         case UInt8(ascii: "["):
+            try checkNesting(depth)
             try elements(text) { (scanner) throws(JSONError) in
                 try scanner.value(text, depth: depth + 1)
             }
@@ -139,8 +156,7 @@ package struct JSONScanner {
 
     /// Steps over an object; `body` gets each name's range and must step over the value.
     package mutating func members(
-        _ text: RawSpan, depth: Int = 0,
-        _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
+        _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
     ) throws(JSONError) {
         try expect(UInt8(ascii: "{"), text)
         if peek(text) == UInt8(ascii: "}") {

@@ -30,15 +30,16 @@ public enum JSONValue: Hashable, Sendable {
     private static func parse(
         _ scanner: inout JSONScanner, _ text: RawSpan, depth: Int
     ) throws(JSONError) -> JSONValue {
-        guard depth <= JSONScanner.depthMax else { throw scanner.fault("it is nested too deeply") }
         switch scanner.peek(text) {
         case UInt8(ascii: "{"):
+            try scanner.checkNesting(depth)
             var members: [String: JSONValue] = [:]
             try scanner.members(text) { (scanner, name) throws(JSONError) in
                 members[JSONText.string(text, name)] = try parse(&scanner, text, depth: depth + 1)
             }
             return .object(members)
         case UInt8(ascii: "["):
+            try scanner.checkNesting(depth)
             var elements: [JSONValue] = []
             try scanner.elements(text) { (scanner) throws(JSONError) in
                 elements.append(try parse(&scanner, text, depth: depth + 1))

@@ -14,16 +14,38 @@ package struct DecodedLine: Sendable {
 
 /// Reads lines.
 package enum LineDecoder {
+    /// What a line is checked for.
+    package enum Purpose {
+        /// It comes from outside, or is to be recorded.
+        case record
+        /// It is to be recorded, and shipped later: the array of a batch is one more level.
+        case ship
+        /// It was recorded, perhaps by an earlier release: that let one level too many pass, and
+        /// base 64 without canonical form.
+        case stored
+
+        /// Arrays and objects that may stand in each other.
+        var levelsMax: Int {
+            switch self {
+            case .record: JSONScanner.levelsMax
+            case .ship: JSONScanner.levelsMax - 1
+            case .stored: JSONScanner.levelsMax + 1
+            }
+        }
+    }
+
     /// Reads one event.
     ///
     /// - Throws: `EventError`: `notJSON`, `badAttribute`, `tooLarge`.
-    package static func decode(_ line: RawSpan) throws(EventError) -> DecodedLine {
+    package static func decode(
+        _ line: RawSpan, to purpose: Purpose = .record
+    ) throws(EventError) -> DecodedLine {
         guard line.byteCount <= FormatLimit.lineBytesMax else {
             throw EventError(
                 .tooLarge,
                 "the event has \(line.byteCount) bytes; at most \(FormatLimit.lineBytesMax) fit")
         }
-        return try read(line, nil)
+        return try read(line, nil, purpose)
     }
 
     /// The event of a line that this log holds.
@@ -47,7 +69,7 @@ package enum LineDecoder {
     private static func content(
         _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue
     ) throws(EventError) -> (EventDraft, CataloguedType) {
-        if let plain = PlainLine(line, prefix) {
+        if let plain = PlainLine(line, prefix, to: .stored) {
             let name = line.extracting(plain.type)
             let type = catalogue.known[name]
             let subject = plain.subject.map { line.extracting($0).text }
@@ -62,7 +84,7 @@ package enum LineDecoder {
                     data: plain.data.map { .json(line.extracting($0).array) } ?? .none), type
             )
         }
-        let draft = try read(line, prefix).draft
+        let draft = try read(line, prefix, .stored).draft
         guard draft.lane != nil, draft.time != nil else {
             throw EventError(.badAttribute, "a stored line has no partitionkey or no time")
         }
@@ -72,11 +94,13 @@ package enum LineDecoder {
     /// Whether a line is read as an event, for a plain event whose line `LineEncoder` has made. Builds
     /// nothing.
     ///
-    /// - Returns: false also where only `decode(_:)` can tell, as with escapes and extensions.
-    static func surelyReads(_ line: RawSpan, _ prefix: LinePrefix, as draft: EventDraft) -> Bool {
+    /// - Returns: false also where only `decode(_:to:)` can tell, as with escapes and extensions.
+    static func surelyReads(
+        _ line: RawSpan, _ prefix: LinePrefix, as draft: EventDraft, to purpose: Purpose
+    ) -> Bool {
         guard (try? LinePrefix(line)) == prefix, prefix.id == draft.id.integer,
             draft.extensions.isEmpty, draft.dataContentType == nil,
-            let plain = PlainLine(line, prefix),
+            let plain = PlainLine(line, prefix, to: purpose),
             line.extracting(plain.type).isEqual(to: draft.type),
             plain.time == draft.time?.milliseconds, let lane = draft.lane,
             line.extracting(plain.lane).isEqual(to: lane)
@@ -102,9 +126,9 @@ package enum LineDecoder {
 
     /// - Parameter prefix: what the line begins with, if it is known: it is not read again.
     private static func read(
-        _ line: RawSpan, _ prefix: LinePrefix?
+        _ line: RawSpan, _ prefix: LinePrefix?, _ purpose: Purpose
     ) throws(EventError) -> DecodedLine {
-        var reader = Reader()
+        var reader = Reader(purpose)
         // What is no JSON at all is refused as that, whatever it says before.
         var failure: EventError?
         func member(_ scanner: inout JSONScanner, _ name: Range<Int>) throws(JSONError) {
@@ -114,7 +138,7 @@ package enum LineDecoder {
         }
         do throws(JSONError) {
             try checkUTF8(line)
-            var scanner = JSONScanner()
+            var scanner = JSONScanner(levelsMax: purpose.levelsMax)
             if let prefix {
                 do throws(EventError) { try reader.take(prefix) } catch { failure = error }
                 scanner.offset = prefix.byteCount - LinePrefix.typeStart.utf8CodeUnitCount
@@ -179,6 +203,7 @@ package enum LineDecoder {
 
     /// Gathers the members of one event.
     private struct Reader {
+        private let purpose: Purpose
         private var seen: UInt16 = 0
         /// Names that have no meaning here.
         private var others: Set<String> = []
@@ -187,6 +212,8 @@ package enum LineDecoder {
         private var hasBase64 = false
         private var type: String?
         private var line = DecodedLine(draft: EventDraft(id: UUID(integer: 0), type: ""))
+
+        init(_ purpose: Purpose) { self.purpose = purpose }
 
         /// Takes what a stored line begins with.
         mutating func take(_ prefix: LinePrefix) throws(EventError) {
@@ -262,13 +289,22 @@ package enum LineDecoder {
                 line.draft.dataContentType = given == "application/json" ? nil : given
             case .base64:
                 let given = try string("data_base64", text, value)
-                guard Data(base64Encoded: given) != nil else {
-                    throw EventError(.badAttribute, "data_base64 is not base 64")
+                guard isBase64(given) else {
+                    throw EventError(
+                        .badAttribute,
+                        "data_base64 is not base 64 (RFC 4648, section 4, with its padding)")
                 }
                 hasBase64 = true
                 line.draft.data = .base64(text.extracting(value).array)
             case .data, nil: try take(extension: JSONText.string(text, name), text, value)
             }
+        }
+
+        /// Whether a text is base 64 as RFC 4648 has it: no white space, whole groups of four, bits
+        /// that stand for nothing zero.
+        private func isBase64(_ text: String) -> Bool {
+            guard let data = Data(base64Encoded: text) else { return false }
+            return purpose == .stored || data.base64EncodedString() == text
         }
 
         /// - Parameter given: what was written.

@@ -14,12 +14,12 @@ struct PlainLine {
 
     /// Checks everything behind the prefix: JSON, UTF-8, the order of the members.
     ///
-    /// - Returns: nil for other lines, which `LineDecoder.decode(_:)` reads or refuses.
-    init?(_ line: RawSpan, _ prefix: LinePrefix) {
+    /// - Returns: nil for other lines, which `LineDecoder.decode(_:to:)` reads or refuses.
+    init?(_ line: RawSpan, _ prefix: LinePrefix, to purpose: LineDecoder.Purpose) {
         guard line.byteCount <= FormatLimit.lineBytesMax, LineDecoder.isVersion4(prefix.id),
             (try? LineDecoder.checkUTF8(line)) != nil
         else { return nil }
-        var scanner = JSONScanner(at: prefix.byteCount - 1)
+        var scanner = JSONScanner(at: prefix.byteCount - 1, levelsMax: purpose.levelsMax)
         func text() -> Range<Int>? {
             guard let range = try? scanner.string(line), !range.isEmpty, !scanner.hasMetEscape
             else {

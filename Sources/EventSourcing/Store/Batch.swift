@@ -182,8 +182,9 @@ struct BatchEncoder {
                 "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
                     + (isShipped ? " for a type that is shipped" : ""))
         }
-        if LineDecoder.surelyReads(line, placed.prefix, as: content) { return }
-        guard try LineDecoder.decode(line).draft == content else {
+        let purpose: LineDecoder.Purpose = isShipped ? .ship : .record
+        if LineDecoder.surelyReads(line, placed.prefix, as: content, to: purpose) { return }
+        guard try LineDecoder.decode(line, to: purpose).draft == content else {
             throw EventError(
                 .badAttribute, "the event would not be read back as it was given")
         }

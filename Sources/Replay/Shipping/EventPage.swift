@@ -22,7 +22,8 @@ struct EventPage {
         let text = body.span.bytes
         var ranges: [Range<Int>] = []
         do throws(JSONError) {
-            var scanner = JSONScanner()
+            // A server that took deeper events hides no others by them.
+            var scanner = JSONScanner(levelsMax: JSONScanner.levelsMax + 2)
             guard scanner.peek(text) == UInt8(ascii: "[") else { return nil }
             try scanner.elements(text) { (scanner) throws(JSONError) in
                 ranges.append(try scanner.value(text, depth: 1))

@@ -126,7 +126,7 @@ struct Export: AsyncParsableCommand {
             line.removeAll(keepingCapacity: true)
             prefix.appendExported(stored, to: &line)
             line.append(UInt8(ascii: "\n"))
-            if let file { try file.write(line) } else { Stdout.write(line) }
+            if let file { try file.write(line) } else { Stdout.write(json: line) }
             summary.events += 1
             summary.bytes += line.count
             summary.first = summary.first ?? prefix.position
@@ -141,7 +141,7 @@ struct Export: AsyncParsableCommand {
         of line: RawSpan, _ prefix: LinePrefix, _ directory: String
     ) throws(LogError) -> String {
         do throws(EventError) {
-            return try LineDecoder.decode(line).draft.type
+            return try LineDecoder.decode(line, to: .stored).draft.type
         } catch {
             throw LogError(
                 .corrupt, path: directory, positions: prefix.position...prefix.position,

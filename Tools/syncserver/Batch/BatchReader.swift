@@ -34,7 +34,7 @@ package enum BatchReader {
                 throw scanner.fault("a batch is a JSON array")
             }
             try scanner.elements(body) { (scanner) throws(JSONError) in
-                elements.append(try scanner.value(body))
+                elements.append(try scanner.value(body, depth: 1))
             }
             try scanner.expectEnd(body)
         } catch {

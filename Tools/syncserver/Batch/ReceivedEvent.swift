@@ -33,7 +33,7 @@ package struct ReceivedEvent: Sendable {
         /// Whether this is the stored event with its id. Spec/sync-protocol.md, SYNC-24.
         package func isSame(asLine stored: [UInt8], _ catalogue: EventCatalogue) -> Bool {
             if stored == line { return true }
-            guard var other = try? LineDecoder.decode(stored.span.bytes).draft else {
+            guard var other = try? LineDecoder.decode(stored.span.bytes, to: .stored).draft else {
                 return false
             }
             // An event accepted under older rules keeps the form it had then.
