@@ -84,7 +84,8 @@ public struct DeviceStorage: Sendable {
     /// app does at its start, before it opens a store.
     ///
     /// - Returns: whether a reset was ended, so that the app shows its login screen.
-    /// - Throws: `EventError` (`refused`) for folders of which one is in the other; `LogError` for
+    /// - Throws: `EventError` (`refused`) for folders of which one is in the other, and for URLs
+    ///   that are not of folders on this device; `LogError` for
     ///   a folder that cannot be created, or, `locked`, where another process resets, or has a log
     ///   open that is to go; `SecretStoreError`.
     @discardableResult
@@ -210,6 +211,7 @@ public struct DeviceStorage: Sendable {
     ///
     /// - Returns: the lock, to be released.
     private func lock() async throws -> StorageLock {
+        for folder in [database, cache] { _ = try folder.localPath() }
         try checkAreApart()
         let (folders, fileSystem) = (folders, environment.fileSystem)
         return try await BlockingWork.run {

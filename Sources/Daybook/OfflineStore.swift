@@ -77,7 +77,7 @@ public struct OfflineStore: Sendable {
     ///   - progress: called now and then with the number of events folded so far and their total,
     ///     where there are many: at the first opening with a new or changed view.
     /// - Throws: `LogError`: `locked` if somebody has the log open, `wrongAccount`, `newerVersion`,
-    ///   `corrupt`, …
+    ///   `corrupt`, …; `EventError` (`refused`) for a URL that is not one of a folder on this device.
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
         at url: URL, account: String? = nil, secrets: (any SecretStore)? = nil,
@@ -86,9 +86,10 @@ public struct OfflineStore: Sendable {
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
-        try await finishErasure(of: secrets, with: url.path, environment)
+        let directory = try url.localPath()
+        try await finishErasure(of: secrets, with: directory, environment)
         let events = try await EventStore.open(
-            at: url.path, account: account,
+            at: directory, account: account,
             catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters),
             views: builtInViews + views, environment: environment, progress: progress)
         await events.restoreClock()
@@ -116,8 +117,8 @@ public struct OfflineStore: Sendable {
     /// to the device and not to a user, such as its settings and caches of content that is the same
     /// for everybody. It survives logout and erasure of an account's store.
     ///
-    /// Types that are shipped to the server are refused there (`EventError`, `refused`): nobody
-    /// could say for which account they are sent.
+    /// Types that are shipped to the server are refused there (`EventError`, `refused`), and so is
+    /// syncing: the account of a request follows from its token, and this store has none.
     ///
     /// - Parameters: as `open`.
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
@@ -128,9 +129,10 @@ public struct OfflineStore: Sendable {
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
-        try await finishErasure(of: secrets, with: url.path, environment)
+        let directory = try url.localPath()
+        try await finishErasure(of: secrets, with: directory, environment)
         let events = try await EventStore.open(
-            at: url.path, isShared: true,
+            at: directory, isShared: true,
             catalogue: OfflineModel.catalogue.adding(rules, upcasters: upcasters)
                 .withoutShipping,
             views: builtInViews + views, keepingUnknownStates: false,
@@ -199,7 +201,8 @@ public struct OfflineStore: Sendable {
     ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left.
-    /// - Throws: `LogError`. Failures of the network are no errors; they are in the report.
+    /// - Throws: `LogError`; `EventError` (`refused`) for the store that all accounts share. Failures
+    ///   of the network are no errors; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),

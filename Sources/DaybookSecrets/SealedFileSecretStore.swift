@@ -2,6 +2,7 @@
 // has the bytes; LogStorage's FileSystem has the calls, so that a simulated disk can try this, too.
 // Spec/secrets.md, SEC-8 to SEC-11.
 
+import EventSourcing
 import Foundation
 import LogStorage
 import Replay
@@ -28,11 +29,15 @@ public actor SealedFileSecretStore: SecretStore {
     ///     `<file>.new`.
     ///   - key: 32 random bytes.
     ///   - fileSystem: where the file is.
-    /// - Throws: `SecretStoreError` with `badKey`.
+    /// - Throws: `SecretStoreError`: `badKey`; `unsafePlace` for a URL that is not one of a file on
+    ///   this device.
     public init(
         file: URL, key: [UInt8], fileSystem: any FileSystem = POSIXFileSystem()
     ) throws(SecretStoreError) {
-        let path = file.path(percentEncoded: false)
+        let path: String
+        do throws(EventError) { path = try file.localPath() } catch {
+            throw SecretStoreError(.unsafePlace, place: file.absoluteString, error.detail)
+        }
         self.path = path
         folder = Self.parent(of: path)
         sealed = try SealedFile(key: key, place: path)

@@ -35,7 +35,7 @@ public struct ContentResource: Sendable {
             Content(place: .bytes { bytes })
         }
 
-        /// In a file that was downloaded. It is moved into the store.
+        /// In a file on this device that was downloaded. It is moved into the store.
         public static func file(_ url: URL) -> Content { Content(place: .file(url)) }
 
         /// In the store: the file that the page has under this URL already.
@@ -238,8 +238,9 @@ struct ContentUpdate: Sendable {
             // What is there and sound is not written again.
             if !(await files.hold(file)) { _ = try await files.add(bytes) }
         case .file(let url):
-            size = try Self.size(of: url, fileSystem)
-            file = try await files.add(moving: url.path)
+            let path = try url.localPath()
+            size = try Self.size(of: path, fileSystem)
+            file = try await files.add(moving: path)
         case .stored:
             // It may have gone since it was looked for.
             guard let known = known(resource, content), await files.hold(known.file) else {
@@ -262,10 +263,10 @@ struct ContentUpdate: Sendable {
     }
 
     private static func size(
-        of url: URL, _ fileSystem: any FileSystem
+        of path: String, _ fileSystem: any FileSystem
     ) throws(FileStoreError) -> Int {
         do throws(FileError) {
-            return try fileSystem.open(url.path, .read).size()
+            return try fileSystem.open(path, .read).size()
         } catch { throw FileStoreError(error) }
     }
 
