@@ -21,13 +21,10 @@ extension Outbox {
         record.applied = settledRanges
         record.clockOffset = clockOffset == 0 ? nil : clockOffset
         record.entries = entries().compactMap { entry in
-            entry.answer.map { answer in
-                SyncSettled.Entry(
-                    position: entry.position.rawValue, id: entry.id, outcome: answer.outcome,
-                    retryCount: answer.retryCount, code: answer.code, detail: answer.detail,
-                    at: answer.at, current: answer.current)
-            }
+            entry.answer.map { $0.entry(at: entry.position.rawValue, entry.id) }
         }
+        record.entries += unknownAnswers.map { $1.answer.entry(at: $0, $1.id) }
+        record.entries.sort { $0.position < $1.position }
         return record.json().count <= Self.foldedBytesMax ? record : nil
     }
 
@@ -53,5 +50,14 @@ extension Outbox {
         for run in runs { close(before: run) }
         close(before: lastRecord.rawValue...lastRecord.rawValue)
         return ranges
+    }
+}
+
+extension OutboxEntry.Answer {
+    /// The answer as a folded record says it.
+    fileprivate func entry(at position: UInt64, _ id: UUID) -> SyncSettled.Entry {
+        SyncSettled.Entry(
+            position: position, id: id, outcome: outcome, retryCount: retryCount, code: code,
+            detail: detail, at: at, current: current)
     }
 }

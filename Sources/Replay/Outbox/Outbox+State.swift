@@ -31,6 +31,14 @@ extension Outbox {
             writer.add(run.upperBound - run.lowerBound)
             end = run.upperBound
         }
+        writer.add(count: unknownAnswers.count)
+        end = 0
+        for (position, answered) in unknownAnswers.sorted(by: { $0.key < $1.key }) {
+            writer.add(position - end)
+            writer.add(answered.id)
+            answered.answer.encode(to: &writer)
+            end = position
+        }
         writer.add(count: count)
         var last = Position.zero
         for entry in entries() {
@@ -81,6 +89,15 @@ extension Outbox {
         last = 0
         for _ in 0..<(try reader.count()) {
             last = try position(behind: last, atLeast: 1, &reader)
+            guard unknown.intersects(last...last) else {
+                throw reader.fault("an answer is to no event of an unknown type")
+            }
+            unknownAnswers[last] = UnknownAnswer(
+                id: try reader.uuid(), answer: try OutboxEntry.Answer(&reader))
+        }
+        last = 0
+        for _ in 0..<(try reader.count()) {
+            last = try position(behind: last, atLeast: 1, &reader)
             guard !unknown.intersects(last...last) else {
                 throw reader.fault("a line is both of a shipped and of an unknown type")
             }
@@ -113,16 +130,7 @@ extension OutboxEntry {
         writer.add(timestamp)
         writer.add(count: lineBytes)
         writer.add(answer != nil)
-        guard let answer else { return }
-        writer.add(answer.outcome.rawValue)
-        writer.add(count: answer.retryCount)
-        writer.add(answer.at)
-        writer.add(answer.current != nil)
-        if let current = answer.current { writer.add(current) }
-        for text in [answer.code, answer.detail] {
-            writer.add(text != nil)
-            if let text { writer.add(text) }
-        }
+        answer?.encode(to: &writer)
     }
 
     fileprivate init(at position: Position, _ reader: inout StateReader) throws(EventError) {
@@ -140,6 +148,18 @@ extension OutboxEntry {
 }
 
 extension OutboxEntry.Answer {
+    fileprivate func encode(to writer: inout StateWriter) {
+        writer.add(outcome.rawValue)
+        writer.add(count: retryCount)
+        writer.add(at)
+        writer.add(current != nil)
+        if let current { writer.add(current) }
+        for text in [code, detail] {
+            writer.add(text != nil)
+            if let text { writer.add(text) }
+        }
+    }
+
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
         guard let outcome = SyncSettled.Outcome(rawValue: try reader.string()) else {
             throw reader.fault("an answer is of no known kind")

@@ -3,12 +3,13 @@
 
 import DequeModule
 import EventSourcing
+import Foundation
 import LogFormat
 
 /// The actions that the server has not settled.
 public struct Outbox: Projection {
     public static let name = "outbox"
-    public static let version = 2
+    public static let version = 3
     public static let dependsOnRules = true
 
     /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
@@ -17,6 +18,9 @@ public struct Outbox: Projection {
     /// Positions of own lines of types that nobody here knows, and that no record has settled:
     /// whoever knows them may ship them, so no range of settled positions may run over them.
     var unknown = PositionSet()
+    /// What the last record said of events of unknown types, by position: a release that knows the
+    /// type needs it, also when compaction has taken out the record.
+    var unknownAnswers: [UInt64: UnknownAnswer] = [:]
     /// The last position folded.
     public internal(set) var through = Position.zero
     /// The last record of this log.
@@ -35,6 +39,13 @@ public struct Outbox: Projection {
     package private(set) var lastDecision = Position.zero
     /// Records that could not be read.
     public internal(set) var ignored = 0
+
+    /// An answer to an event of a type that is not known here.
+    struct UnknownAnswer: Hashable, Sendable {
+        /// The id that the record names. The outbox does not know that of the event.
+        var id: UUID
+        var answer: OutboxEntry.Answer
+    }
 
     /// A record that stands for all records of this log up to a position.
     struct Folded: Hashable, Sendable {
@@ -71,6 +82,8 @@ public struct Outbox: Projection {
             }
         } else if event.type == EventsDiscarded.type {
             take(discards: event)
+        } else if event.type == EventsReinstated.type {
+            take(reinstates: event)
         } else if event.isOwn, let action = event.action {
             queue.append(OutboxEntry(event, action: action))
         } else if event.isOwn, !event.isKnownType {
@@ -95,12 +108,17 @@ public struct Outbox: Projection {
         if let clock = record.clockOffset { clockOffset = clock }
         for range in record.applied + record.duplicate { settle(range) }
         for entry in record.entries {
+            let answer = OutboxEntry.Answer(
+                outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
+                code: entry.code, detail: entry.detail, current: entry.current)
+            if unknown.intersects(entry.position...entry.position) {
+                unknownAnswers[entry.position] = UnknownAnswer(id: entry.id, answer: answer)
+                continue
+            }
             guard let index = self.index(at: Position(entry.position)),
                 queue[index].id == entry.id
             else { continue }
-            queue[index].answer = OutboxEntry.Answer(
-                outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
-                code: entry.code, detail: entry.detail, current: entry.current)
+            queue[index].answer = answer
             if entry.isDecision { lastDecision = event.position }
         }
         dropTombstones()
@@ -111,10 +129,22 @@ public struct Outbox: Projection {
         guard event.isOwn, let record = try? EventsDiscarded(json: event.content.json ?? []),
             record.by == event.source
         else { return }
-        for target in record.events where index(at: target.position) != nil {
+        settle(record.events)
+        lastDecision = event.position
+    }
+
+    /// What counts again is on the server: it need not be sent.
+    private mutating func take(reinstates event: Event) {
+        guard event.isOwn, let record = try? EventsReinstated(json: event.content.json ?? []),
+            record.by == event.source
+        else { return }
+        settle(record.events)
+    }
+
+    private mutating func settle(_ targets: [EventTarget]) {
+        for target in targets where index(at: target.position) != nil {
             settle(target.position.rawValue...target.position.rawValue)
         }
-        lastDecision = event.position
         dropTombstones()
     }
 
@@ -132,6 +162,9 @@ public struct Outbox: Projection {
 
     private mutating func settle(_ range: ClosedRange<UInt64>) {
         unknown.subtract(range)
+        if !unknownAnswers.isEmpty {
+            unknownAnswers = unknownAnswers.filter { !range.contains($0.key) }
+        }
         var index = self.index(of: Position(range.lowerBound))
         while index < queue.count, queue[index].position.rawValue <= range.upperBound {
             if !queue[index].isSettled {

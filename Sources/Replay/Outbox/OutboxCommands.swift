@@ -75,7 +75,7 @@ public struct OutboxCommands: Sendable {
                 SyncSettled.Entry(
                     position: entry.position.rawValue, id: id, outcome: .retry, retryCount: 0)
             ]
-            transaction.append(try EventDraft(record, id: recordID))
+            transaction.append(record: try EventDraft(record, id: recordID))
         }
     }
 
@@ -110,7 +110,7 @@ public struct OutboxCommands: Sendable {
             }
             let targets = [entry] + behind
             transaction.append(
-                try EventDraft(
+                record: try EventDraft(
                     EventsDiscarded(
                         by: transaction.incarnation,
                         events: targets.map { .init(position: $0.position, id: $0.id) },
