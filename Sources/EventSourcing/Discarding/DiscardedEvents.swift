@@ -47,6 +47,22 @@ package struct DiscardedEvents: Hashable, Sendable {
         return changed
     }
 
+    /// An event as views get it. A record that takes back events names only those that still count
+    /// as taken back: for views the others always counted.
+    ///
+    /// - Returns: nil for an event that was taken back.
+    func counted(_ event: Event, by catalogue: EventCatalogue) -> Event? {
+        guard !contains(event.position) else { return nil }
+        guard event.type == EventsDiscarded.type, event.isOwn,
+            var record = try? EventsDiscarded(json: event.content.json ?? []),
+            record.by == event.source, !record.events.allSatisfy({ contains($0.position) })
+        else { return event }
+        record.events.removeAll { !contains($0.position) }
+        var content = event.content
+        content.data = .json(record.json())
+        return event.with(content, by: catalogue)
+    }
+
     /// Whether an event says anything of this.
     static func isRecord(_ event: Event) -> Bool {
         event.type == EventsDiscarded.type || event.type == EventsReinstated.type

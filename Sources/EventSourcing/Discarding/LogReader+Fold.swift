@@ -23,21 +23,26 @@ extension LogReader {
     ) throws -> (state: State, outcome: Outcome) {
         var state = initial()
         var discarded = DiscardedEvents()
+        /// Whether something counts again: what was folded of the record before is wrong.
+        var isAnyReinstated = false
         let outcome = try forEachLine { prefix, line in
             let isPast = end.map { prefix.position > $0 } ?? false
             guard !isPast || DiscardedEvents.mayBeRecord(prefix, line) else { return true }
             let event = try Self.event(line, prefix, catalogue, directory: directory)
-            discarded.add(event)
+            let changed = discarded.add(event)
+            if changed.contains(where: { !discarded.contains($0) }) { isAnyReinstated = true }
             if !isPast { try fold(&state, event) }
             return true
         }
         let last = min(end ?? outcome.last, outcome.last)
-        guard discarded.first.map({ $0 <= last }) ?? false else { return (state, outcome) }
+        guard isAnyReinstated || discarded.first.map({ $0 <= last }) ?? false else {
+            return (state, outcome)
+        }
         state = initial()
         try forEachEvent(catalogue: catalogue) { event in
             // A writer may have gone on meanwhile.
             guard event.position <= last else { return false }
-            if !discarded.contains(event.position) { try fold(&state, event) }
+            if let event = discarded.counted(event, by: catalogue) { try fold(&state, event) }
             return true
         }
         return (state, outcome)

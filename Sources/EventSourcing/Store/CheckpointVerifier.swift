@@ -35,12 +35,13 @@ package struct CheckpointVerifier {
         catalogue: EventCatalogue, views: [any Projection.Type],
         compactedThrough: Position = .zero
     ) {
-        self.views = ViewSet(views, catalogue)
         let slots = CheckpointSlots(directory, fileSystem: fileSystem)
         // What is taken back lies before the record that says so: without this, the states would be
         // compared with a fold that has it.
-        self.views.discarded = DiscardedEvents(
-            restoredFrom: slots.usable().first { _ in true }?.states ?? [])
+        self.views = ViewSet(
+            views, catalogue,
+            passingOver: DiscardedEvents(
+                restoredFrom: slots.usable().first { _ in true }?.states ?? []))
         for (slot, content) in slots.contents() {
             let name = LogDirectory.checkpoints + "/" + slot
             switch content {

@@ -139,6 +139,9 @@ struct ViewSet: Sendable {
     /// Events that could not be brought to their newest form.
     let upcastFailures = UpcastFailures()
     private let discarding = Discarding()
+    /// Whether it is known from the beginning which events count as taken back in the end: the
+    /// records are then not taken in a second time.
+    private let knowsDiscarded: Bool
 
     /// Which events are passed over.
     private final class Discarding: Sendable {
@@ -150,7 +153,12 @@ struct ViewSet: Sendable {
         let state = Mutex(State())
     }
 
-    init(_ views: [any Projection.Type], _ catalogue: EventCatalogue) {
+    /// - Parameter discarded: the events that count as taken back in the end, where that is known;
+    ///   nil takes it from the records that are folded.
+    init(
+        _ views: [any Projection.Type], _ catalogue: EventCatalogue,
+        passingOver discarded: DiscardedEvents? = nil
+    ) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
         for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue, progress) }
         self.boxes = boxes
@@ -166,14 +174,12 @@ struct ViewSet: Sendable {
         toAll = bitsOfViews { $0.foldsAll }
         self.views = views
         self.catalogue = catalogue
+        knowsDiscarded = discarded != nil
+        if let discarded { self.discarded = discarded }
     }
 
-    /// The same views before the first event.
-    func fresh() -> ViewSet {
-        let result = ViewSet(views, catalogue)
-        result.discarded = discarded
-        return result
-    }
+    /// The same views before the first event. They pass over what counts as taken back now.
+    func fresh() -> ViewSet { ViewSet(views, catalogue, passingOver: discarded) }
 
     /// The events that are passed over.
     var discarded: DiscardedEvents {
@@ -240,11 +246,14 @@ struct ViewSet: Sendable {
     /// Takes in events together: nobody sees a view that has only some of them.
     func fold(_ events: ArraySlice<Event>) {
         guard let last = events.last?.position else { return }
-        let discarded = takeIn(events)
+        let (discarded, areRecordsAmong) = takeIn(events)
         func isPassedOver(_ event: Event) -> Bool { discarded.contains(event.position) }
         var batch = FoldedBatch(events: events)
+        if areRecordsAmong {
+            batch.events = events.map { discarded.counted($0, by: catalogue) ?? $0 }[...]
+        }
         if catalogue.hasUpcasters {
-            batch.events = events.map { isPassedOver($0) ? $0 : upcast($0) }[...]
+            batch.events = batch.events.map { isPassedOver($0) ? $0 : upcast($0) }[...]
         }
         batch.concerns = batch.events.map { isPassedOver($0) ? 0 : viewsConcerned(by: $0) }
         let concerned = batch.concerns.reduce(0, |)
@@ -268,15 +277,18 @@ struct ViewSet: Sendable {
 
     /// Takes in what events say of others that were taken back.
     ///
-    /// - Returns: all that are passed over.
-    private func takeIn(_ events: ArraySlice<Event>) -> DiscardedEvents {
+    /// - Returns: all that are passed over, and whether some of the events say so.
+    private func takeIn(_ events: ArraySlice<Event>) -> (DiscardedEvents, areRecordsAmong: Bool) {
         discarding.state.withLock { state in
+            var areRecordsAmong = false
             for event in events where DiscardedEvents.isRecord(event) {
+                areRecordsAmong = true
+                guard !knowsDiscarded else { break }
                 let folded = boxes.values.map(\.through).max() ?? .zero
                 let new = state.events.add(event)
                 if new.contains(where: { $0 <= folded }) { state.isStale = true }
             }
-            return state.events
+            return (state.events, areRecordsAmong)
         }
     }
 
