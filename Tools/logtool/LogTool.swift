@@ -2,8 +2,8 @@
 // messages and progress to stderr. Spec/logtool.md.
 
 import ArgumentParser
+import Foundation
 
-@main
 struct LogTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logtool",
@@ -16,4 +16,18 @@ struct LogTool: AsyncParsableCommand {
             Import.self, Inspect.self, Verify.self, Views.self, Why.self, Parked.self, Compact.self,
             Replay.self, Export.self, Repair.self,
         ])
+}
+
+@main
+enum Main {
+    static func main() async {
+        StandardStream.prepare()
+        guard StandardStream.hasEnoughDescriptors else {
+            Message.error(
+                "the process cannot open enough files; close some, or raise the limit: ulimit -n 64"
+            )
+            exit(Exit.io.rawValue)
+        }
+        await LogTool.main()
+    }
 }

@@ -56,5 +56,6 @@ enum Message {
     static func error(_ text: String) { note("logtool: \(text)") }
     static let repairHint = "`logtool repair` says what can be kept of a damaged log"
     static func note(_ text: String) { write(Table.printable(text) + "\n") }
-    static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    /// Where standard error cannot be written, the message is lost; the exit code still tells.
+    static func write(_ text: String) { _ = StandardStream.error.write(Array(text.utf8)) }
 }

@@ -18,34 +18,34 @@ struct OutputOptions: ParsableArguments {
     var format: OutputFormat { output ?? (isatty(STDOUT_FILENO) == 1 ? .table : .ndjson) }
 }
 
-/// Writes rows as they come; a table waits for the last one, to know its widths.
+/// Writes rows as they come. A table waits for its first rows, to know its widths, and holds no more
+/// of a value than it shows.
 struct RowWriter {
     private let format: OutputFormat
-    private let cutsLastColumn: Bool
-    private var rows: [ViewRow] = []
+    private var table: Table
     private var count = 0
 
     /// - Parameter cutsLastColumn: whether a table's last column is cut like the others.
     init(_ format: OutputFormat, cutsLastColumn: Bool = true) {
         self.format = format
-        self.cutsLastColumn = cutsLastColumn
+        table = Table(cutsLastColumn: cutsLastColumn)
     }
 
     mutating func write(_ row: ViewRow) {
         count += 1
         switch format {
-        case .ndjson: Stdout.write(row.json + [UInt8(ascii: "\n")])
+        case .ndjson: Stdout.write(json: row.json + [UInt8(ascii: "\n")])
         case .json:
-            Stdout.write(Array((count == 1 ? "[\n" : ",\n").utf8) + row.json)
-        case .table: rows.append(row)
+            Stdout.write(json: Array((count == 1 ? "[\n" : ",\n").utf8) + row.json)
+        case .table: table.add(row)
         }
     }
 
-    func finish() {
+    mutating func finish() {
         switch format {
         case .ndjson: break
         case .json: Stdout.write(Array((count == 0 ? "[]\n" : "\n]\n").utf8))
-        case .table: Table.write(rows, cutsLastColumn: cutsLastColumn)
+        case .table: table.finish()
         }
         Stdout.flush()
     }
@@ -59,66 +59,119 @@ struct RowWriter {
                 Stdout.write(Array("\(name)  \(Table.cell(field.json))\n".utf8))
             }
         } else {
-            Stdout.write(row.json + [UInt8(ascii: "\n")])
+            Stdout.write(json: row.json + [UInt8(ascii: "\n")])
         }
         Stdout.flush()
     }
 }
 
-enum Table {
+/// A table with cells of bounded width.
+struct Table {
     private static let cellWidthMax = 60
+    /// Bytes of a value that a cell is made from: many more than it shows, few of a large value.
+    private static let cellBytesMax = 4_096
+    /// Rows that decide on the widths. Those that follow are written as they come.
+    private static let layoutRowsMax = 1_000
+
+    private let cutsLastColumn: Bool
+    /// The first rows, as names and cells, until there is a layout.
+    private var waiting: [(names: [String], cells: [String])] = []
+    private var widths: [Int]?
+
+    init(cutsLastColumn: Bool = true) { self.cutsLastColumn = cutsLastColumn }
+
+    mutating func add(_ row: ViewRow) {
+        let last = row.fields.count - 1
+        let cells = row.fields.enumerated().map { column, field in
+            column == last && !cutsLastColumn ? Self.cell(field.json) : Self.cutCell(field.json)
+        }
+        guard widths == nil else { return write(cells) }
+        waiting.append((row.fields.map(\.name), cells))
+        if waiting.count == Self.layoutRowsMax { layOut() }
+    }
+
+    mutating func finish() { if widths == nil { layOut() } }
+
+    private mutating func layOut() {
+        // The fields of the row that has most of them; others may lack the last ones.
+        guard let names = waiting.map(\.names).max(by: { $0.count < $1.count }) else { return }
+        widths = names.indices.map { column in
+            max(
+                names[column].count,
+                waiting.map { column < $0.cells.count ? $0.cells[column].count : 0 }.max() ?? 0)
+        }
+        write(names)
+        for row in waiting { write(row.cells) }
+        waiting = []
+    }
+
+    private func write(_ cells: [String]) {
+        guard let widths else { return }
+        var text = ""
+        for (column, cell) in cells.enumerated() where column < widths.count {
+            text += cell
+            guard column < widths.count - 1 else { break }
+            text += String(repeating: " ", count: max(0, widths[column] - cell.count) + 2)
+        }
+        // A row that lacks the last fields is as wide as the others up to there.
+        for column in cells.count..<max(cells.count, widths.count - 1) {
+            text += String(repeating: " ", count: widths[column] + 2)
+        }
+        Stdout.write(Array((text + "\n").utf8))
+    }
+
+    // MARK: Cells
 
     /// A JSON value as a person reads it: a string without quotation marks, nothing for null.
     static func cell(_ json: [UInt8]) -> String {
-        let value = try? JSONValue(json.span.bytes)
-        let text: String
-        switch value {
-        case .string(let string)?: text = string
-        case .null?: text = ""
-        default: text = String(decoding: json, as: UTF8.self)
+        switch json.first {
+        case UInt8(ascii: "\""):
+            printable(JSONText.string(json.span.bytes, 1..<max(1, json.count - 1)))
+        case UInt8(ascii: "n"): ""
+        default: printable(String(decoding: json, as: UTF8.self))
         }
-        return printable(text)
     }
 
-    /// What a log holds must not drive the terminal.
+    /// The beginning of a value, with an ellipsis where there is more.
+    static func cutCell(_ json: [UInt8]) -> String {
+        let isWhole = json.count <= cellBytesMax
+        let cell = cell(isWhole ? json : beginning(of: json))
+        guard !isWhole || cell.count > cellWidthMax else { return cell }
+        return cell.prefix(cellWidthMax - 1) + "…"
+    }
+
+    /// The first bytes of a large value, as one that ends in no character and no escape.
+    private static func beginning(of json: [UInt8]) -> [UInt8] {
+        var end = cellBytesMax
+        while end > 0, json[end] & 0xC0 == 0x80 { end -= 1 }
+        guard json.first == UInt8(ascii: "\"") else { return Array(json[..<end]) }
+        var offset = 1
+        while offset < end {
+            var next = offset + 1
+            if json[offset] == UInt8(ascii: "\\") {
+                next = offset + (json[offset + 1] == UInt8(ascii: "u") ? 6 : 2)
+            }
+            guard next <= end else { break }
+            offset = next
+        }
+        return Array(json[..<offset]) + [UInt8(ascii: "\"")]
+    }
+
+    /// A text that cannot drive the terminal or change the order in which it is read: control
+    /// characters as spaces, invisible and separating ones as escapes.
     static func printable(_ text: String) -> String {
-        String(
-            text.map {
-                $0.unicodeScalars.contains { $0.properties.generalCategory == .control }
-                    ? " " : $0
-            })
-    }
-
-    static func write(_ rows: [ViewRow], cutsLastColumn: Bool = true) {
-        // The fields of the row that has most of them; others may lack the last ones.
-        guard let names = rows.map({ $0.fields.map(\.name) }).max(by: { $0.count < $1.count })
-        else { return }
-        let cells = rows.map { row in
-            names.indices.map { column in
-                let cell = column < row.fields.count ? cell(row.fields[column].json) : ""
-                let isWhole = column == names.count - 1 && !cutsLastColumn
-                return cell.count > cellWidthMax && !isWhole
-                    ? cell.prefix(cellWidthMax - 1) + "…" : cell
+        guard text.unicodeScalars.contains(where: Terminal.isUnsafe) else { return text }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            if scalar.properties.generalCategory == .control {
+                result += " "
+            } else if Terminal.isUnsafe(scalar) {
+                result += Terminal.escape(scalar)
+            } else {
+                result.unicodeScalars.append(scalar)
             }
         }
-        let widths = names.indices.map { column in
-            max(
-                names[column].count,
-                cells.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0)
-        }
-        func line(_ cells: [String]) {
-            var text = ""
-            for (column, cell) in cells.enumerated() where column < widths.count {
-                let isLast = column == widths.count - 1
-                text += cell
-                if !isLast {
-                    text += String(repeating: " ", count: widths[column] - cell.count + 2)
-                }
-            }
-            Stdout.write(Array((text + "\n").utf8))
-        }
-        line(names)
-        for row in cells { line(row) }
+        return result
     }
 }
 
@@ -126,6 +179,7 @@ enum Table {
 enum Stdout {
     private static let buffer = Mutex<[UInt8]>([])
     private static let bufferBytesMax = 64 * 1024
+    private static let isTerminal = isatty(STDOUT_FILENO) == 1
 
     static func write(_ bytes: [UInt8]) {
         let isFull = buffer.withLock { buffer in
@@ -135,15 +189,20 @@ enum Stdout {
         if isFull { flush() }
     }
 
+    /// Writes JSON text: as it is, but on a terminal with escapes for what would drive it.
+    static func write(json: [UInt8]) {
+        write(isTerminal ? Terminal.escaped(json: json) : json)
+    }
+
     static func flush() {
         buffer.withLock { buffer in
-            do {
-                try FileHandle.standardOutput.write(contentsOf: Data(buffer))
-            } catch {
-                Message.error("standard output: \(error.localizedDescription)")
-                exit(Exit.io.rawValue)
-            }
+            let reason = StandardStream.output.write(buffer)
             buffer.removeAll(keepingCapacity: true)
+            guard let reason else { return }
+            // The reader has gone, as `head` does: end as every other program would.
+            if reason == EPIPE { StandardStream.endByBrokenPipe() }
+            Message.error("standard output: \(String(cString: strerror(reason)))")
+            exit(Exit.io.rawValue)
         }
     }
 }

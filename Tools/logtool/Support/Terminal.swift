@@ -17,6 +17,39 @@ enum Terminal {
         return Int(size.ws_col)
     }
 
+    /// Whether a character drives a terminal, cannot be seen or changes the order in which others are
+    /// read.
+    static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+        if (0x20..<0x7F).contains(scalar.value) { return false }
+        return switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+
+    /// A character as JSON writes it with ASCII alone.
+    static func escape(_ scalar: Unicode.Scalar) -> String {
+        UTF16.encode(scalar)?.map { unit in
+            let digits = String(unit, radix: 16)
+            return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }.joined() ?? ""
+    }
+
+    /// JSON text that says the same and does not drive a terminal. Line breaks between tokens stay.
+    static func escaped(json: [UInt8]) -> [UInt8] {
+        if json.allSatisfy({ (0x20..<0x7F).contains($0) || $0 == 0x0A }) { return json }
+        var result: [UInt8] = []
+        result.reserveCapacity(json.count)
+        for scalar in String(decoding: json, as: UTF8.self).unicodeScalars {
+            if scalar != "\n", scalar != "\t", isUnsafe(scalar) {
+                result += Array(escape(scalar).utf8)
+            } else {
+                result += Array(String(scalar).utf8)
+            }
+        }
+        return result
+    }
+
     /// Whether the locale's characters are UTF-8, as `setlocale` would find it.
     static let isUTF8 = isUTF8(ProcessInfo.processInfo.environment)
 

@@ -1,0 +1,199 @@
+// Standard streams that are closed, full or broken, too few file descriptors, and contents that would
+// drive a terminal.
+
+import Daybook
+import Foundation
+import LogFormat
+import TestSupport
+import Testing
+
+@testable import logtool
+
+@Suite struct StandardStreamTests {
+    private let tool = Tool.binary("logtool").path
+
+    /// A log with some events.
+    private func folder() throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        return folder
+    }
+
+    @Test(
+        .verifies("TOOL-33"),
+        arguments: [
+            "inspect $log", "inspect $log --events --output table", "verify $log", "views $log",
+            "export $log -", "parked $log", "why $log 0", "inspect $log/nothing",
+            "import $log $log/nothing", "repair $log", "compact $log --dry-run",
+        ])
+    func `standard error that cannot be written changes nothing but what it would have said`(
+        command: String
+    ) throws {
+        let folder = try folder()
+        func run(_ redirection: String) throws -> ToolRun {
+            try ToolRun.shell(
+                "tool='\(tool)'; log='\(folder.log)'; \"$tool\" \(command) \(redirection)")
+        }
+        let normal = try run("")
+        for redirection in ["2>&-", "2>/dev/full"] {
+            let run = try run(redirection)
+            #expect(run.status == normal.status && run.output == normal.output, "\(redirection)")
+            #expect(run.messages.isEmpty)
+        }
+    }
+
+    @Test(
+        .verifies("TOOL-33"),
+        arguments: [
+            "inspect $log", "inspect $log --events", "inspect $log --events --output table",
+            "views $log", "export $log -", "import $log $sample --ack", "import $log $sample",
+        ])
+    func `standard output that cannot be written is 74, and no file of the log takes its place`(
+        command: String
+    ) throws {
+        let folder = try folder()
+        for redirection in [">&-", ">/dev/full", ">&- 2>&-", "<&- >&-", "<&- >/dev/full 2>&-"] {
+            let run = try ToolRun.shell(
+                "tool='\(tool)'; log='\(folder.log)'; sample='\(Tool.sample)'; "
+                    + "\"$tool\" \(command) \(redirection)")
+            #expect(run.status == 74, "\(command) \(redirection): \(run.status)")
+            if !redirection.contains("2>") {
+                #expect(run.messages.contains("logtool: standard output: "), "\(run.messages)")
+            }
+        }
+        let verifying = try ToolRun.logtool("verify", folder.log)
+        #expect(verifying.status == 0, "\(verifying.output)\(verifying.messages)")
+    }
+
+    @Test(.verifies("TOOL-33"))
+    func `a reader that goes ends the command as the system does, one of messages does not`() throws
+    {
+        let folder = try folder()
+        let piped = try ToolRun.shell(
+            "bash -c '\"\(tool)\" inspect \"\(folder.log)\" --events --follow | head -1; "
+                + "echo ${PIPESTATUS[0]}' & pid=$!; sleep 1; "
+                + "'\(tool)' import '\(folder.log)' '\(Tool.sampleContent)' >/dev/null; wait $pid")
+        #expect(piped.output.hasSuffix("\n141\n"), "\(piped.output.suffix(40))")
+        let silent = try ToolRun.shell(
+            "bash -c '{ sleep 1; \"\(tool)\" verify \"\(folder.log)\" 2>&1 >/dev/null; } | true; "
+                + "echo ${PIPESTATUS[0]}'")
+        #expect(silent.output == "0\n", "\(silent.output)")
+    }
+
+    @Test(.verifies("TOOL-33"), arguments: 3...16)
+    func `with few file descriptors a command works or says what failed`(limit: Int) throws {
+        let folder = try folder()
+        for command in [
+            "inspect $log", "verify $log", "views $log", "export $log -",
+            "import $log \(Tool.sampleContent)", "compact $log", "repair $log",
+            "replay $log --to http://127.0.0.1:9 --once",
+        ] {
+            let run = try ToolRun.shell(
+                "tool='\(tool)'; log='\(folder.log)'; ulimit -n \(limit); \"$tool\" \(command)")
+            // 127: the system cannot load the program.
+            #expect([74, 127].contains(run.status), "\(command): \(run)")
+            if run.status == 74 { #expect(run.messages.contains("ulimit -n"), "\(run)") }
+        }
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+    }
+
+    @Test(.verifies("TOOL-33"))
+    func `with as many as it asks for every command works`() throws {
+        let folder = try folder()
+        for (command, status) in [
+            ("import $log \(Tool.sampleContent)", 0), ("inspect $log", 0), ("verify $log", 0),
+            ("views $log", 0), ("export $log -", 0), ("compact $log", 0), ("repair $log", 0),
+            ("replay $log --to http://127.0.0.1:9 --once --receive", 75),
+        ] {
+            let run = try ToolRun.shell(
+                "tool='\(tool)'; log='\(folder.log)'; ulimit -n 40; \"$tool\" \(command)")
+            #expect(run.status == status, "\(command): \(run)")
+        }
+    }
+
+    // MARK: Terminals
+
+    private static let unsafe = [
+        "\u{202E}", "\u{2066}", "\u{200B}", "\u{2028}", "\u{2029}", "\u{FEFF}", "\u{E0001}",
+        "\u{9B}", "\u{7F}", "\u{1B}",
+    ]
+
+    @Test(.verifies("TOOL-34"))
+    func `a table shows no character that drives a terminal or turns text around`() throws {
+        for text in Self.unsafe {
+            let shown = Table.printable("a\(text)b")
+            #expect(!shown.unicodeScalars.contains(where: Terminal.isUnsafe), "\(shown)")
+            #expect(shown.hasPrefix("a") && shown.hasSuffix("b") && shown.count > 2)
+        }
+        #expect(Table.printable("a\u{202E}b\u{E0001}") == "a\\u202eb\\udb40\\udc01")
+        #expect(
+            Table.printable("Kaffe på hjørnet 日本 👍🏽 e\u{301}") == "Kaffe på hjørnet 日本 👍🏽 e\u{301}")
+    }
+
+    @Test(.verifies("TOOL-34"))
+    func `JSON for a terminal says the same in escapes, elsewhere the stored bytes go out`() throws
+    {
+        for text in Self.unsafe {
+            var json: [UInt8] = []
+            JSONText.append("a\(text)b", to: &json)
+            let escaped = Terminal.escaped(json: json + Array("\n".utf8))
+            #expect(escaped.last == UInt8(ascii: "\n"))
+            #expect(
+                !String(decoding: escaped.dropLast(), as: UTF8.self).unicodeScalars
+                    .contains(where: Terminal.isUnsafe))
+            #expect(try JSONValue(escaped.span.bytes) == .string("a\(text)b"))
+        }
+        let folder = try TemporaryFolder()
+        let data = "{\"x\":\"\(Self.unsafe.dropLast().joined())\"}"
+        let line = """
+            {"specversion":"1.0","id":"\(UUID().uuidString)","type":"t","data":\(data)}
+            """
+        try #require(try ToolRun.logtool("import", folder.log, "-", input: line).status == 0)
+        let stored = try ToolRun.logtool("inspect", folder.log, "--events")
+        #expect(stored.output.contains(data))
+        #expect(try ToolRun.logtool("export", folder.log, "-").output.contains(data))
+        // As on a terminal: script gives the command one.
+        let terminal = try ToolRun.shell(
+            "script -qec \"'\(tool)' inspect '\(folder.log)' --events --output ndjson\" /dev/null")
+        #expect(terminal.output.contains("\\u202e\\u2066\\u200b\\u2028\\u2029\\ufeff"))
+        #expect(terminal.output.contains("\\u009b\\u007f"))
+    }
+
+    @Test(.verifies("TOOL-34"))
+    func `a cell of a large value is made from its beginning`() throws {
+        func table(_ json: String) -> String { Table.cutCell(Array(json.utf8)) }
+        let long = String(repeating: "x", count: 10_000)
+        #expect(table("\"\(long)\"") == String(long.prefix(59)) + "…")
+        #expect(table("{\"a\":\"\(long)\"}") == "{\"a\":\"" + String(long.prefix(53)) + "…")
+        for padding in 4_080...4_100 {
+            // An escape or a character of several bytes stands where the value is cut.
+            for tail in ["\\u00e5\\n", "\\\\\\\\", "日本語", "\\ud83d\\ude00"] {
+                let mark = String(repeating: "\u{301}", count: padding / 2)
+                let tails = String(repeating: tail, count: 10)
+                let cell = table("\"e\(mark)\(tails)\"")
+                #expect(cell.hasSuffix("…") && cell.unicodeScalars.first == "e")
+                #expect(!cell.contains("\u{FFFD}") || tail.contains("ud83d"))
+            }
+        }
+        #expect(table("\"\(String(repeating: "å", count: 60))\"").count == 60)
+        #expect(table("\"\(String(repeating: "å", count: 61))\"").hasSuffix("å…"))
+        #expect(table("null") == "" && table("12") == "12")
+    }
+
+    @Test(.verifies("TOOL-34"))
+    func `a table of large events is written in memory that does not hold them`() throws {
+        let folder = try TemporaryFolder()
+        let content = String(repeating: "x", count: 1_000_000)
+        let lines = (0..<150).map { _ in
+            "{\"specversion\":\"1.0\",\"id\":\"\(UUID().uuidString)\",\"type\":\"t\",\"data\":\"\(content)\"}"
+        }
+        let run = try ToolRun.logtool(
+            "import", folder.log, "-", input: lines.joined(separator: "\n"))
+        try #require(run.status == 0, "\(run.messages)")
+        let table = try ToolRun.shell(
+            "ulimit -d 180000; '\(tool)' inspect '\(folder.log)' --events --output table")
+        #expect(table.status == 0, "\(table.messages)")
+        #expect(table.output.split(separator: "\n").count == 151)
+        #expect(table.output.utf8.count < 151 * 140)
+    }
+}
