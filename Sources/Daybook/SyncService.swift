@@ -86,8 +86,8 @@ public final class SyncService: Sendable {
     /// Works until the calling task is cancelled or the store is closed. One call at a time: another
     /// one returns at once.
     ///
-    /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
-    ///   no errors, and with a full disk it goes on when something has changed.
+    /// - Throws: `LogError` where the log could not be read or written; `EventError` (`refused`) for
+    ///   the store that all accounts share. Failures of the network are no errors, and with a full disk it goes on when something has changed.
     public func run() async throws {
         let (wakes, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))

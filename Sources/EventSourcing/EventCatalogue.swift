@@ -62,6 +62,18 @@ public struct EventCatalogue: Sendable {
         return result
     }
 
+    /// Whether the log is shared by all accounts: it exchanges nothing with a server.
+    package var isShared: Bool { refusesShipped }
+
+    /// Whether events of a type are taken in from other logs: shipped ones, and those of types that
+    /// are not known here. What is kept on the device is a fact about another device, and a record
+    /// speaks of another log's positions.
+    package func takesIn(_ type: String) -> Bool {
+        guard !isShared, !LogRecord.isType(type) else { return false }
+        let type = known[type]
+        return !type.hasRule || type.action != nil
+    }
+
     /// Whether events of any type are shipped to a server.
     package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
 

@@ -43,7 +43,66 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         try await unnamed.close()
     }
 
+    @Test(.verifies("ACC-9"))
+    func `a URL that is not of a folder on this device opens none`() async throws {
+        let files = InMemoryFileSystem()
+        let environment = LogEnvironment(fileSystem: files)
+        for text in [
+            "https://example.com/log", "ftp://example.com/log", "log", "/log",
+            "file://server/log", "file:///log%00more",
+        ] {
+            let url = try #require(URL(string: text))
+            func isRefusal(_ error: any Error) -> Bool { (error as? EventError)?.code == .refused }
+            await #expect("\(text)") {
+                _ = try await OfflineStore.open(at: url, environment: environment)
+            } throws: { isRefusal($0) }
+            await #expect {
+                _ = try await OfflineStore.openShared(at: url, environment: environment)
+            } throws: { isRefusal($0) }
+            let folder = URL(filePath: "/cache")
+            for paths in [
+                DeviceStorage.Paths(database: url, cache: folder),
+                DeviceStorage.Paths(database: folder, cache: url),
+            ] {
+                let storage = DeviceStorage(paths, environment: environment)
+                await #expect { try await storage.prepare() } throws: { isRefusal($0) }
+                await #expect { try await storage.reset([]) } throws: { isRefusal($0) }
+            }
+        }
+        #expect(files.usedBytes == 0)
+        try await OfflineStore.open(at: URL(filePath: "/log"), environment: environment).close()
+    }
+
     // MARK: What all accounts share
+
+    @Test(.verifies("ACC-2"))
+    func `the shared log takes nothing from a server and sends nothing there`() async throws {
+        let folder = try Folder()
+        let store = try await OfflineStore.openShared(at: folder.path("device"))
+        let transport = ReceivingTransport()
+        func isRefusal(_ error: any Error) -> Bool {
+            (error as? EventError)?.code == .refused && "\(error)".contains("the account's own log")
+        }
+        let endpoint = try #require(URL(string: "http://127.0.0.1:9/v1/events"))
+        await #expect { try await store.sync(to: endpoint) } throws: { isRefusal($0) }
+        await #expect {
+            _ = try await Replayer(store.events, transport: transport).run()
+        } throws: { isRefusal($0) }
+        await #expect {
+            try await SyncService(store, transport: transport).run()
+        } throws: { isRefusal($0) }
+        #expect(transport.received.isEmpty)
+        // Not even where something else asks for it.
+        let line = """
+            {"specversion":"1.0","id":"0a3e8ff8-bb52-454e-9574-3045281726ad",\
+            "source":"urn:uuid:0f0e0d0c-0b0a-4908-8706-050403020100","sequence":"1",\
+            "type":"daybook.city.saved","data":{"userId":"ada","cityId":"oslo"}}
+            """
+        let received = try await store.events.receive([ForeignEvent(Array(line.utf8).span.bytes)])
+        #expect(received.refused.count == 1 && received.new.isEmpty)
+        #expect(await store.events.lastDurable == .zero)
+        try await store.close()
+    }
 
     @Test(.verifies("ACC-2"))
     func `the shared log keeps what belongs to the device, and refuses what is shipped`()

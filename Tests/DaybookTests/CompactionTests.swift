@@ -61,7 +61,7 @@ import Testing
             var record = SyncSettled(by: store.events.incarnation)
             record.applied = store.view(Outbox.self).ranges(of: positions)
             guard !record.isEmpty else { return }
-            try await store.append(record)
+            try await store.events.append(record: record)
         }
     }
 

@@ -120,15 +120,15 @@ import Testing
                     guard !events.isEmpty else { continue }
                     choices.note("discard \(events.map(\.position))")
                     let by = store.events.incarnation
-                    try await store.append(
-                        EventsDiscarded(by: by, events: events, reason: .discarded))
+                    try await store.events.append(
+                        record: EventsDiscarded(by: by, events: events, reason: .discarded))
                     discarded += events
                     total += events.count
                 case 3 where !discarded.isEmpty:
                     let events = [choices.element(of: discarded)]
                     choices.note("reinstate \(events.map(\.position))")
-                    try await store.append(
-                        EventsReinstated(by: store.events.incarnation, events: events))
+                    try await store.events.append(
+                        record: EventsReinstated(by: store.events.incarnation, events: events))
                     discarded.removeAll { events.contains($0) }
                 case 4:
                     choices.note("checkpoint")
@@ -140,7 +140,7 @@ import Testing
                     var record = SyncSettled(by: store.events.incarnation)
                     record.applied = store.view(Outbox.self).ranges(
                         of: Set(waiting.filter { _ in choices.bool() }.map(\.position)))
-                    if !record.isEmpty { try await store.append(record) }
+                    if !record.isEmpty { try await store.events.append(record: record) }
                 case 6:
                     choices.note("compact")
                     try await store.events.foldSyncRecords()

@@ -37,7 +37,7 @@ private struct Seen: Projection, Codable, Equatable {
 
     private func discard(_ store: EventStore, _ events: [Appended]) async throws {
         try await store.append(
-            EventsDiscarded(
+            record: EventsDiscarded(
                 by: store.incarnation,
                 events: events.map { EventTarget(position: $0.position, id: $0.id) },
                 reason: .discarded))
@@ -108,13 +108,12 @@ private struct Seen: Projection, Codable, Equatable {
         let store = try await open(InMemoryFileSystem())
         let places = try await store.append((1...2).map { note($0) })
         try await store.append(
-            EventsDiscarded(
+            record: EventsDiscarded(
                 by: UUID(), events: [EventTarget(position: Position(1), id: places[0].id)],
                 reason: .discarded))
         for json in ["[]", "{}", #"{"by":"\#(store.incarnation)","events":[1]}"#] {
-            try await store.append([
-                EventDraft(type: EventsDiscarded.type, data: .json(Array(json.utf8)))
-            ])
+            try await store.append(
+                record: EventDraft(type: EventsDiscarded.type, data: .json(Array(json.utf8))))
         }
         #expect(store.view(Seen.self).texts == ["1", "2"])
         try await store.close()
@@ -142,7 +141,7 @@ private struct Seen: Projection, Codable, Equatable {
                     let target = choices.element(of: gone.sorted())
                     let id = try #require(notes.first { $0.place.position == target }).place.id
                     try await store.append(
-                        EventsReinstated(
+                        record: EventsReinstated(
                             by: store.incarnation,
                             events: [EventTarget(position: target, id: id)]))
                     gone.remove(target)

@@ -115,6 +115,47 @@ private struct Bench {
         #expect(record.applied == [2...3])
     }
 
+    @Test(.verifies("OUT-7", "OUT-8"))
+    func `what was said of an event stays said where a release that does not know its type folds`()
+        throws
+    {
+        let type = "com.example.planned"
+        let knowing = OfflineModel.catalogue.adding([
+            EventRule(type: type, action: "PLAN") { _ in }
+        ])
+        var newer = Bench(history: EventHistory(catalogue: knowing))
+        let parked = newer.add(EventDraft(type: type))
+        let sent = newer.add(EventDraft(type: type))
+        let retried = newer.add(EventDraft(type: type))
+        try newer.record(at: 5) { record in
+            record.entries = [
+                Bench.entry(parked, .parked, code: "no"), Bench.entry(sent, .parked, code: "no"),
+                Bench.entry(retried, .retry, code: "busy"),
+            ]
+        }
+        try newer.record(at: 6) { $0.applied = [2...2] }
+        #expect(newer.outbox.entries().map(\.status) == [.failed, .pending])
+
+        // The same lines, read by a release without the rule; its state is stored meanwhile.
+        var older = Bench()
+        for event in newer.history.events { older.add(event.content) }
+        #expect(older.outbox.count == 0)
+        let bytes = try #require(older.outbox.encodedState())
+        let stored = try Outbox(encodedState: bytes)
+        #expect(stored.encodedState() == bytes)
+        let record = try #require(stored.foldedRecord(by: older.history.incarnation))
+        #expect(record.applied == [2...2, 4...4])
+        #expect(record.entries.map(\.position) == [1, 3])
+        #expect(older.outbox.foldedRecord(by: older.history.incarnation) == record)
+
+        // Compaction takes out what it stands for; the newer release reads what is left.
+        var events = newer.history.events.filter { $0.type == type }
+        var history = newer.history
+        events.append(history.addOwn(try EventDraft(record)))
+        let after = Outbox(folding: events)
+        #expect(Array(after.entries()) == Array(newer.outbox.entries()))
+    }
+
     @Test(.verifies("OUT-7"))
     func `a reader that does not know folded records settles the same by one`() throws {
         var bench = Bench()

@@ -126,9 +126,8 @@ private func openStore(_ files: any FileSystem) async throws -> EventStore {
         let store = try await openStore(files)
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         for json in ["{}", "[]", #"{"by":3}"#] {
-            try await store.append([
-                EventDraft(type: SyncSettled.type, data: .json(Array(json.utf8)))
-            ])
+            try await store.append(
+                record: EventDraft(type: SyncSettled.type, data: .json(Array(json.utf8))))
         }
         struct Nonsense: Transport {
             func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {

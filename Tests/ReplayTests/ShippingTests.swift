@@ -254,11 +254,11 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         var foreign = SyncSettled(by: UUID())
         foreign.applied = [1...1]
-        try await store.append(foreign)
+        try await store.append(record: foreign)
         #expect(store.view(Outbox.self).count == 1)
         var own = SyncSettled(by: store.incarnation)
         own.applied = [1...1]
-        try await store.append(own)
+        try await store.append(record: own)
         #expect(store.view(Outbox.self).count == 0)
         try await store.close()
     }
@@ -280,8 +280,10 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             #"{"by":"\#(by)","entries":[\#(sound.replacing("parked", with: "eaten"))]}"#,
         ]
         for data in broken {
-            let record = EventDraft(type: SyncSettled.type, data: .json(Array(data.utf8)))
-            #expect(try await store.append([record])[0].isNew)
+            let before = await store.lastDurable
+            try await store.append(
+                record: EventDraft(type: SyncSettled.type, data: .json(Array(data.utf8))))
+            #expect(await store.lastDurable == before.next)
         }
         let outbox = store.view(Outbox.self)
         #expect(outbox.ignored == broken.count)
@@ -290,9 +292,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
 
         let lenient =
             #"{"by":"\#(by)","more":1,"entries":[{"more":1,"retryCount":"x",\#(sound.dropFirst())]}"#
-        try await store.append([
-            EventDraft(type: SyncSettled.type, data: .json(Array(lenient.utf8)))
-        ])
+        try await store.append(
+            record: EventDraft(type: SyncSettled.type, data: .json(Array(lenient.utf8))))
         let entry = try #require(store.view(Outbox.self).entries().first { _ in true })
         #expect(entry.status == .failed && entry.retryCount == 0)
         try await store.close()

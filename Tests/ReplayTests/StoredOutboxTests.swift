@@ -102,6 +102,7 @@ import Testing
             writer.add(count: runs.count / 2)
             for number in runs { writer.add(number) }
             writer.add(count: 0)
+            writer.add(count: 0)
             return writer.bytes
         }
         #expect(try Outbox(encodedState: bytes(9, 9, [3, 0, 2, 0, 2, 2])).unknown.runs.count == 3)

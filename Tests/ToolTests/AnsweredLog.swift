@@ -106,7 +106,7 @@ struct AnsweredLog {
         try await log.commands.resolve(ids[1], .keepMine)
         try await log.commands.discard(ids[2])
         try await log.store.append(
-            EventsReinstated(
+            record: EventsReinstated(
                 by: log.store.incarnation, events: [.init(position: Position(7), id: ids[2])]))
         try await log.answer(applied: [1...2])
         try await log.store.close()

@@ -60,7 +60,7 @@ import Testing
         let folder = try await folder()
         let log = try await AnsweredLog(folder, minute: 2)
         try await log.store.append(
-            EventsReinstated(
+            record: EventsReinstated(
                 by: log.store.incarnation,
                 events: [.init(position: Position(1), id: Self.uuid(1))]))
         try await log.store.close()

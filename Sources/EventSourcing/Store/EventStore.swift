@@ -274,7 +274,8 @@ public actor EventStore {
     /// Cancelling the calling task does not undo an append that is waiting.
     ///
     /// - Returns: for each draft, in order, where it is.
-    /// - Throws: `EventError` for a draft that is refused; then none was recorded. `LogError`:
+    /// - Throws: `EventError` for a draft that is refused, one of a type that only the store writes
+    ///   (`daybook.sync.…`) included; then none was recorded. `LogError`:
     ///   `diskFull` with nothing recorded, `indeterminate`, `closed`, `corrupt`.
     /// - Complexity: O(bytes), and an index lookup for each event.
     @discardableResult
@@ -307,6 +308,7 @@ public actor EventStore {
 
     private func take(_ request: AppendInbox.Request) {
         do {
+            for draft in request.drafts { try LogRecord.refuse(draft.type) }
             let (results, waits) = try admit(try prepare(request.drafts), request.durability)
             guard waits else { return request.caller.resume(returning: results) }
             pending.add(request.caller, for: results)
@@ -356,6 +358,7 @@ public actor EventStore {
         try flush()
         var transaction = Transaction(views, by: incarnation, at: timestamp)
         let result = try body(&transaction)
+        if let refusal = transaction.refusal { throw refusal }
         if !transaction.drafts.isEmpty {
             _ = try await commit(
                 try prepare(transaction.drafts), .durable, drawingOnReserve: drawingOnReserve)
@@ -371,6 +374,8 @@ public actor EventStore {
         /// The corrected time.
         package let now: Timestamp
         fileprivate var drafts: [EventDraft] = []
+        /// Why none of them can be recorded.
+        fileprivate var refusal: EventError?
 
         fileprivate init(_ views: ViewSet, by incarnation: UUID, at now: Timestamp) {
             self.views = views
@@ -381,14 +386,21 @@ public actor EventStore {
         /// The state of a view before this transaction.
         public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
 
-        /// Adds an event.
-        public mutating func append(_ draft: EventDraft) { drafts.append(draft) }
+        /// Adds an event. One that only the store may write is refused when the transaction ends
+        /// (`EventError`, `refused`).
+        public mutating func append(_ draft: EventDraft) {
+            do throws(EventError) { try LogRecord.refuse(draft.type) } catch { refusal = error }
+            drafts.append(draft)
+        }
+
+        /// Adds a record of the store's own.
+        package mutating func append(record: EventDraft) { drafts.append(record) }
 
         /// Adds a typed event.
         ///
         /// - Throws: what the payload's encoder throws.
         public mutating func append(_ payload: some EventPayload) throws {
-            drafts.append(try EventDraft(payload))
+            append(try EventDraft(payload))
         }
     }
 

@@ -40,6 +40,8 @@ package struct Received: Hashable, Sendable {
     package var known: [Position] = []
     /// Events whose id the log has with another content. They were left out.
     package var clashing: [UUID] = []
+    /// Events of types that are kept on the device, or of a log's own records. They were left out.
+    package var refused: [UUID] = []
     /// Whether an event under this log's own name is new to it: somebody else writes under that
     /// name, or this log is an old copy that came back.
     package var isForked = false
@@ -65,8 +67,9 @@ extension EventStore {
 
     /// Records events that a server has handed out, and what is to be remembered of them, all in one
     /// commit. Events that the log has are passed over, also those that compaction has taken out
-    /// and that are remembered; but what was taken back counts again, since the server has it. Rules
-    /// of types do not count: the server has accepted them. Durable on return.
+    /// and that are remembered; but what was taken back counts again, since the server has it. Events
+    /// of types that never leave a device are left out. Rules for the data of types do not count: the
+    /// server has accepted them. Durable on return.
     ///
     /// - Parameters:
     ///   - events: in the order in which they are to stand.
@@ -82,6 +85,10 @@ extension EventStore {
         var reinstated: [EventTarget] = []
         let discarded = views.discarded
         for event in events {
+            guard catalogue.takesIn(event.draft.type) else {
+                received.refused.append(event.draft.id)
+                continue
+            }
             do {
                 var draft = event.draft
                 try? catalogue.normalise(&draft)

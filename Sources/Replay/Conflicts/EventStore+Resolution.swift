@@ -66,11 +66,12 @@ extension EventStore {
             guard superseded.map(\.id) == conflict.pending.map(\.id),
                 superseded.first?.status == .conflict
             else { return false }
-            try transaction.append(
-                EventsDiscarded(
-                    by: transaction.incarnation,
-                    events: superseded.map { .init(position: $0.position, id: $0.id) },
-                    reason: .superseded))
+            transaction.append(
+                record: try EventDraft(
+                    EventsDiscarded(
+                        by: transaction.incarnation,
+                        events: superseded.map { .init(position: $0.position, id: $0.id) },
+                        reason: .superseded)))
             var base = conflict.current?.id
             for (index, draft) in new.enumerated() {
                 var draft = draft

@@ -24,7 +24,7 @@ extension EventStore {
         let (incarnation, id) = (incarnation, newID())
         try await write { transaction in
             if let record = transaction.view(Outbox.self).foldedRecord(by: incarnation) {
-                transaction.append(try EventDraft(record, id: id))
+                transaction.append(record: try EventDraft(record, id: id))
             }
         }
     }

@@ -526,7 +526,7 @@ struct ReplayRun {
     private mutating func resolve(_ item: ReplayItem, _ current: JSONValue?) async throws {
         // Whoever decides, now or later, needs to see what the server holds.
         if let event = EventStore.event(current) {
-            _ = try await receive([event], recordingIfNew: [])
+            report.refused += try await receive([event], recordingIfNew: []).refused.count
         }
         guard let resolver = replayer.options.resolver,
             let conflict = try await store.conflict(in: item.lane)
@@ -571,6 +571,7 @@ struct ReplayRun {
             try await settle(received.known)
             report.received += received.new.count
             report.unusable += received.clashing.count
+            report.refused += received.refused.count
             if received.isForked { try await takeNewName() }
         }
         state.pageRecorded(page, isLast: isLast)
@@ -596,6 +597,7 @@ struct ReplayRun {
                 received.new += part.new
                 received.known += part.known
                 received.clashing += part.clashing
+                received.refused += part.refused
                 received.isForked = received.isForked || part.isForked
             }
             return received

@@ -95,14 +95,21 @@ public struct Replayer: Sendable {
     ///   - triggers: what happens meanwhile, for a run without end.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left. Its records are on the disk.
-    /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
-    ///   no errors; they are in the report.
+    /// - Throws: `LogError` where the log could not be read or written; `EventError` (`refused`) for
+    ///   the store that all accounts share. Failures of the network are no errors; they are in the
+    ///   report.
     public func run(
         until end: End = .whenNothingMoves,
         under conditions: ReplayState.Conditions = ReplayState.Conditions(),
         triggers: AsyncStream<Trigger>? = nil,
         progress: (@Sendable (SyncReport) -> Void)? = nil
     ) async throws -> SyncReport {
+        guard !store.catalogue.isShared else {
+            throw EventError(
+                .refused,
+                "the log in \(store.directory) is shared by all accounts and belongs to none, so it "
+                    + "cannot be synced. Sync the account's own log")
+        }
         guard await store.beginShipping() else {
             var report = SyncReport()
             report.pending = store.view(Outbox.self).count

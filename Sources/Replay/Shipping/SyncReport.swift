@@ -25,6 +25,9 @@ public struct SyncReport: Hashable, Sendable {
     /// Events that the server handed out and that could not be taken in: they are no events, or
     /// their id stands for something else here.
     public var unusable = 0
+    /// Events that the server handed out although their types never leave a device: contents of
+    /// caches, settings, records of another log. They were left out.
+    public var refused = 0
     /// Events that are on their way to the server: what an app shows as SYNCING.
     public var underWay: Set<UUID> = []
     /// Whether another log was found to write under this one's name, so that it took a new one.

@@ -11,7 +11,8 @@ struct Import: AsyncParsableCommand {
         abstract: "Appends CloudEvents lines as local mutations, or content from a folder.",
         discussion: """
             Creates the log if there is none. Known events are skipped and counted, so an import \
-            that stopped can simply be run again. A line that is not a valid event stops it with \
+            that stopped can simply be run again. So are records of syncing: they speak of positions \
+            in the log that wrote them. A line that is not a valid event stops it with \
             the line's number; what came before is in.
 
             With --layout content-cache a folder is read instead, as logtool export writes it. What \
@@ -82,9 +83,15 @@ struct Import: AsyncParsableCommand {
         }
         progress.finish()
         try await store.close()
+        if result.records > 0 {
+            Message.note(
+                "skipped \(result.records) records of syncing (\(LogRecord.typePrefix)…): they speak of "
+                    + "positions in the log that wrote them. What was sent or discarded there waits "
+                    + "here to be sent")
+        }
         var row = ViewRow()
         row.add("appended", result.appended)
-        row.add("skipped", result.skipped)
+        row.add("skipped", result.skipped + result.records)
         row.add("lines", source.number)
         if ack {
             Message.note(
@@ -97,6 +104,8 @@ struct Import: AsyncParsableCommand {
     private struct Result {
         var appended = 0
         var skipped = 0
+        /// Records of another log's syncing, or of another life of this one.
+        var records = 0
     }
 
     /// Reads, checks and appends; a bad line first lets what came before it in.
@@ -121,6 +130,10 @@ struct Import: AsyncParsableCommand {
                 throw Self.stop(source.number, error)
             }
             guard let draft else { continue }
+            guard !LogRecord.isType(draft.type) else {
+                result.records += 1
+                continue
+            }
             // A line grows by what the log adds to it.
             let size = lineBytes + Self.inferredBytes
             if bytes + size > FormatLimit.commitPlaintextBytesMax {

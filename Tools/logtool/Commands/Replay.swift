@@ -103,6 +103,11 @@ struct Replay: AsyncParsableCommand {
         if report.unusable > 0 {
             Message.note("\(report.unusable) events of other devices could not be taken in")
         }
+        if report.refused > 0 {
+            Message.note(
+                "refused \(report.refused) events that the server handed out: their types are kept "
+                    + "on the device")
+        }
         if report.pending > report.held {
             Message.note("\(report.pending - report.held) events are still to be sent")
             throw Exit.unavailable
