@@ -1,11 +1,51 @@
 // Bad input: each kind with its own exit code and words, and nothing lost.
 
+import Daybook
 import Foundation
 import LogFormat
 import TestSupport
 import Testing
 
 @Suite struct ExitCodeTests {
+    @Test(.verifies("TOOL-35"))
+    func `damage that is met after the last segment was recovered is not said to be all`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let copy = try TemporaryFolder()
+        let store = try await EventStore.open(
+            at: folder.log, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+        for number in 0..<50 {
+            try await store.append(CitySaved(userId: "ada", cityId: "\(number)"))
+        }
+        try store.log.roll()
+        try await store.append(CitySaved(userId: "ada", cityId: "oslo"))
+        try await store.checkpoint()
+        for number in 0..<5 {
+            try await store.append(CitySaved(userId: "ada", cityId: "b\(number)"))
+        }
+        // A kill leaves the files as they are now.
+        try FileManager.default.copyItem(atPath: folder.log, toPath: copy.log)
+        try await store.close()
+        let segments = try FileManager.default.contentsOfDirectory(atPath: copy.log)
+            .filter { $0.hasSuffix(".lz4") }.sorted().map { URL(filePath: copy.log + "/" + $0) }
+        #expect(segments.count == 2)
+        // The last commit is torn, and the first segment has rotted.
+        for (segment, place) in [
+            (segments[0], { _ in 300 }),
+            (segments[1], { ($0.lastIndex { $0 != 0 } ?? 0) - 30 }),
+        ] as [(URL, (Data) -> Int)] {
+            var bytes = try Data(contentsOf: segment)
+            bytes[place(bytes)] ^= 0x10
+            try bytes.write(to: segment)
+        }
+        let run = try ToolRun.logtool("import", copy.log, "-", input: "")
+        #expect(run.status == 65)
+        #expect(!run.messages.contains("Nothing was changed"), "\(run.messages)")
+        #expect(run.messages.contains("Before that the last segment was recovered: "))
+        #expect(run.messages.contains("Nothing else was changed"))
+    }
+
     private func sampleLines() throws -> [String] {
         try String(contentsOfFile: Tool.sample, encoding: .utf8).split(separator: "\n")
             .map(String.init)

@@ -130,7 +130,7 @@ public actor EventStore {
                 return EventStore(log, catalogue, opening, environment)
             } catch {
                 try? log.close()
-                throw error
+                throw (error as? LogError)?.following(log.recovery) ?? error
             }
         }
         await store.checkpointIfDue()

@@ -1,0 +1,27 @@
+// What an error says that was met after the last segment had been recovered: the part of the log that
+// was read may be as it was, the log is not. Between LogStorage and whoever opens a store.
+
+import LogStorage
+
+extension LogError {
+    /// Says that nothing was changed, as the reader of a file does.
+    private static let unchanged = "Nothing was changed"
+
+    /// The error of an opening that recovered the log before it failed.
+    func following(_ recovery: RecoveryReport) -> LogError {
+        guard recovery.wasUnclean else { return self }
+        var error = self
+        let change =
+            if let tail = recovery.tornTail {
+                "the last segment was recovered: \(tail.byteCount) bytes of an unfinished write were "
+                    + "set aside as \(tail.quarantinedAs ?? "nothing")"
+            } else if recovery.removedUnfinishedSegment {
+                "a segment that had only begun to exist was removed"
+            } else {
+                "the last segment was closed in order"
+            }
+        error.detail = detail.replacing(
+            Self.unchanged, with: "Before that \(change). Nothing else was changed")
+        return error
+    }
+}
