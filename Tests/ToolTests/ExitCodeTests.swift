@@ -32,7 +32,7 @@ import Testing
         #expect(segments.count == 2)
         // The last commit is torn, and the first segment has rotted.
         for (segment, place) in [
-            (segments[0], { _ in 300 }),
+            (segments[0], { $0.count / 2 }),
             (segments[1], { ($0.lastIndex { $0 != 0 } ?? 0) - 30 }),
         ] as [(URL, (Data) -> Int)] {
             var bytes = try Data(contentsOf: segment)

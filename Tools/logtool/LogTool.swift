@@ -22,12 +22,9 @@ struct LogTool: AsyncParsableCommand {
 enum Main {
     static func main() async {
         StandardStream.prepare()
-        guard StandardStream.hasEnoughDescriptors else {
-            Message.error(
-                "the process cannot open enough files; close some, or raise the limit: ulimit -n 64"
-            )
-            exit(Exit.io.rawValue)
-        }
+        do {
+            try StandardStream.requireDescriptors(StandardStream.descriptorsMin)
+        } catch { exit(error.rawValue) }
         await LogTool.main()
     }
 }

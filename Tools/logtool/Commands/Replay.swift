@@ -63,6 +63,7 @@ struct Replay: AsyncParsableCommand {
 
     private func work() async throws {
         let url = try endpoint()
+        try StandardStream.requireDescriptors(StandardStream.networkDescriptorsMin)
         let credentials: any Credentials
         if let tokenFile {
             credentials = TokenFile(path: tokenFile)

@@ -1,6 +1,7 @@
 // The three streams that every process has, unless it was started without one. Written without
 // FileHandle, which ends the process where standard error cannot be written.
 
+import ArgumentParser
 import Foundation
 
 /// Standard output or standard error.
@@ -23,20 +24,28 @@ enum StandardStream: Int32 {
         }
     }
 
-    /// Descriptors that a command needs at most, with a margin. The system's libraries end the
-    /// process where they get none.
-    private static let descriptorsMin = 32
+    /// Descriptors that the system's libraries need for any command, with a margin: they end the
+    /// process where they get none. For what a log needs there are errors.
+    static let descriptorsMin = 6
+    /// The same for a command that exchanges with a server.
+    static let networkDescriptorsMin = 32
 
-    /// Whether the process may open as many files as a command needs.
-    static var hasEnoughDescriptors: Bool {
+    /// Sees to it that the process can open some files.
+    ///
+    /// - Throws: `Exit.io`, said on standard error.
+    static func requireDescriptors(_ count: Int) throws(ExitCode) {
         var opened: [Int32] = []
         defer { for descriptor in opened { close(descriptor) } }
-        while opened.count < descriptorsMin {
+        while opened.count < count {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else { return false }
+            guard descriptor >= 0 else {
+                Message.error(
+                    "too few open files are allowed: \(count) more are needed. Raise the limit: "
+                        + "ulimit -n 64")
+                throw Exit.io
+            }
             opened.append(descriptor)
         }
-        return true
     }
 
     /// Writes all bytes.
