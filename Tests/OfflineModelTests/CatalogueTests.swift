@@ -55,6 +55,9 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
             ("city.saved", #"{"userId":"u"}"#), ("city.saved", #"{"userId":"","cityId":"c"}"#),
             ("city.saved", #"{"userId":7,"cityId":"c"}"#), ("city.saved", "[]"),
             ("city.saved", #"{"userId":"u","cityId":"c","cityId":"d"}"#),
+            ("city.saved", #"{"userId":"u","m\u006fod":1,"m\u006fod":2,"cityId":"c"}"#),
+            ("city.saved", #"{"userId":"u","city\u0049d":7}"#),
+            ("preferences.updated", #"{"userId":"u","changes":{"\u0074heme":"dark"}}"#),
             ("note.added", #"{"noteId":"n","cityId":"c","createdBy":"u"}"#),
             ("note.updated", #"{"noteId":"n","content":null,"updatedBy":"u"}"#),
             ("preferences.updated", #"{"userId":"u","changes":{}}"#),
@@ -95,5 +98,27 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
     @Test(.verifies("EVT-1")) func `members that a newer version added are kept`() throws {
         let data = #"{"userId":"u","cityId":"c","mood":"happy"}"#
         #expect(try normalised("city.saved", data).json == Array(data.utf8))
+    }
+
+    @Test(.verifies("EVT-1")) func `a name with escapes is the name that it stands for`() throws {
+        let data =
+            #"{"user\u0049d":"u","changes":{"\u006daxStorageLimit":3,"auto\u0053ync":false}}"#
+        let kept = try normalised("preferences.updated", data)
+        #expect(kept.json == Array(data.utf8), "the text stays as it was written")
+        let event = try PreferencesUpdated(json: Array(data.utf8))
+        #expect(event.userId == "u")
+        #expect(event.changes.maxStorageLimit == 3 && event.changes.autoSync == false)
+        // Of released events the member counts whose name is written without escapes.
+        for twins in [
+            #""cityId":"c","city\u0049d":"d""#, #""city\u0049d":"d","cityId":"c""#,
+            #""city\u0049d":"c","cit\u0079Id":"d""#,
+        ] {
+            let twice = #"{"userId":"u","# + twins + "}"
+            #expect(try normalised("city.saved", twice).json == Array(twice.utf8))
+            #expect(try CitySaved(json: Array(twice.utf8)).cityId == "c")
+        }
+        // What stands for a quotation mark, a backslash or nothing at all is a name like any other.
+        let odd = #"{"userId":"u","cityId":"c","\"":1,"\\u0061":2,"a":3,"\u0000":4,"":5}"#
+        #expect(try CitySaved(json: Array(odd.utf8)).cityId == "c")
     }
 }

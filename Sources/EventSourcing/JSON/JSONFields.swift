@@ -6,27 +6,40 @@ import LogFormat
 package struct JSONFields {
     /// The object's text.
     package let text: [UInt8]
+    /// The text, followed by the names that are written with escapes, each as what it means: every
+    /// name is a range of this.
+    private let nameText: [UInt8]
     /// What errors call the object.
     package let place: String
-    private var members: [(name: Range<Int>, value: Range<Int>)] = []
+    private let members: [Member]
     /// Whether an escape stands somewhere in the text.
     private let hasEscapes: Bool
+
+    /// A member, as ranges of the text.
+    private struct Member {
+        /// The name that counts, in `nameText`.
+        var name: Range<Int>
+        /// The name as it is written.
+        let writtenName: Range<Int>
+        let value: Range<Int>
+    }
 
     /// Reads an object.
     ///
     /// - Parameter place: what errors call it.
     /// - Throws: `EventError` (`invalidData`) for anything but one object, or for two members with
-    ///   one name.
+    ///   one name, byte for byte.
     package init(_ text: [UInt8], place: String = "data") throws(EventError) {
-        self.text = text
         self.place = place
-        var found: [(name: Range<Int>, value: Range<Int>)] = []
+        var found: [Member] = []
         found.reserveCapacity(8)
         do {
             let span = text.span.bytes
             var scanner = JSONScanner()
             try scanner.members(span) { (scanner, name) throws(JSONError) in
-                found.append((name, try scanner.value(span, depth: 1)))
+                found.append(
+                    Member(
+                        name: name, writtenName: name, value: try scanner.value(span, depth: 1)))
             }
             try scanner.expectEnd(span)
             hasEscapes = scanner.hasMetEscape
@@ -36,13 +49,30 @@ package struct JSONFields {
         guard !Self.hasTwins(found, in: text) else {
             throw EventError(.invalidData, "\(place) has two members of one name")
         }
+        var nameText = text
+        if hasEscapes { Self.resolveNames(of: &found, in: &nameText) }
+        self.text = text
+        self.nameText = nameText
         members = found
     }
 
+    /// Appends the names that are written with escapes to the text as what they mean. One that stands
+    /// for a name which the object has already keeps the name that is written: of released events the
+    /// other member counts.
+    private static func resolveNames(of members: inout [Member], in text: inout [UInt8]) {
+        let backslash = UInt8(ascii: "\\")
+        guard members.contains(where: { text[$0.name].contains(backslash) }) else { return }
+        var taken = Set(members.map { text[$0.name] })
+        for index in members.indices where text[members[index].name].contains(backslash) {
+            let name = Array(JSONText.string(text.span.bytes, members[index].name).utf8)
+            guard taken.insert(name[...]).inserted else { continue }
+            members[index].name = text.count..<text.count + name.count
+            text += name
+        }
+    }
+
     /// Whether two names are the same, byte by byte. Most objects are small.
-    private static func hasTwins(
-        _ members: [(name: Range<Int>, value: Range<Int>)], in text: [UInt8]
-    ) -> Bool {
+    private static func hasTwins(_ members: [Member], in text: [UInt8]) -> Bool {
         guard members.count <= 16 else {
             return Set(members.map { text[$0.name] }).count < members.count
         }
@@ -60,14 +90,19 @@ package struct JSONFields {
     }
 
     /// The names of all members.
-    package var names: [String] { members.map { JSONText.string(text.span.bytes, $0.name) } }
+    package var names: [String] { members.map { name(of: $0) } }
+
+    private func name(of member: Member) -> String {
+        JSONText.string(text.span.bytes, member.writtenName)
+    }
 
     private func range(_ name: StaticString) -> Range<Int>? {
         members.first { isNamed($0.name, name) }?.value
     }
 
     private func isNamed(_ range: Range<Int>, _ name: StaticString) -> Bool {
-        range.count == name.utf8CodeUnitCount && text.span.bytes.matches(name, at: range.lowerBound)
+        range.count == name.utf8CodeUnitCount
+            && nameText.span.bytes.matches(name, at: range.lowerBound)
     }
 
     /// The members with other names than these, as one object, each as it was written.
@@ -76,7 +111,7 @@ package struct JSONFields {
         for member in members where !names.contains(where: { isNamed(member.name, $0) }) {
             object.append(UInt8(ascii: object.isEmpty ? "{" : ","))
             object.append(UInt8(ascii: "\""))
-            object.append(contentsOf: text[member.name])
+            object.append(contentsOf: text[member.writtenName])
             object.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
             object.append(contentsOf: text[member.value])
         }
@@ -85,9 +120,8 @@ package struct JSONFields {
 
     /// The text of the value of a member whose name is not known beforehand.
     package func raw(named name: String) -> [UInt8]? {
-        members.first { JSONText.string(text.span.bytes, $0.name) == name }.map {
-            Array(text[$0.value])
-        }
+        // Equal strings may be other bytes.
+        members.first { nameText[$0.name].elementsEqual(name.utf8) }.map { Array(text[$0.value]) }
     }
 
     /// The text of a member's value.
@@ -240,7 +274,7 @@ package struct JSONFields {
     package func allIdentifiers() throws(EventError) -> [(name: String, value: String)] {
         var all: [(name: String, value: String)] = []
         for member in members {
-            let name = JSONText.string(text.span.bytes, member.name)
+            let name = name(of: member)
             let inner = JSONText.string(
                 text.span.bytes,
                 member.value.lowerBound
@@ -257,7 +291,7 @@ package struct JSONFields {
     package func allObjects() throws(EventError) -> [(name: String, value: JSONFields)] {
         var all: [(name: String, value: JSONFields)] = []
         for member in members {
-            let name = JSONText.string(text.span.bytes, member.name)
+            let name = name(of: member)
             guard !name.isEmpty, !name.utf8.contains(0) else {
                 throw EventError(.invalidData, "\(place) has a member with no name")
             }

@@ -109,12 +109,12 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
     @Test(.verifies("EVT-1", "MED-1"))
     func `members that an asset has no name for are kept as they are`() throws {
         let json =
-            #"{"mood":"glad \u0041",\#(Self.asset),"owner\u0049d":"x","exif":{ "iso" : 1e2 }}"#
+            #"{"mood":"glad \u0041",\#(Self.asset),"own\u0049d":"x","exif":{ "iso" : 1e2 }}"#
         let stored = try AssetStored(json: Array(json.utf8))
         let properties = try #require(stored.properties)
         #expect(
             String(decoding: properties, as: UTF8.self)
-                == #"{"mood":"glad \u0041","owner\u0049d":"x","exif":{ "iso" : 1e2 }}"#)
+                == #"{"mood":"glad \u0041","own\u0049d":"x","exif":{ "iso" : 1e2 }}"#)
         #expect(try AssetStored(json: stored.json()) == stored)
         #expect(try AssetStored(json: Array("{\(Self.asset)}".utf8)).properties == nil)
     }
