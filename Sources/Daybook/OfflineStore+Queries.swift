@@ -46,8 +46,17 @@ extension OfflineStore {
         events.changes(of: view)
     }
 
-    /// The durable events behind a position, from the disk and then live. See `EventSequence`.
+    /// The durable events behind a position, from the disk and then live: where there is none yet,
+    /// iterating waits. `recordedEvents(after:)` ends instead. See `EventSequence`.
     public func events(after position: Position) -> EventSequence {
         events.events(after: position)
+    }
+
+    /// The durable events behind a position, up to the last one that there is when the iteration
+    /// begins. Ends there; on an empty log at once. See `EventSequence`.
+    ///
+    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    public func recordedEvents(after position: Position = .zero) -> EventSequence {
+        events.recordedEvents(after: position)
     }
 }

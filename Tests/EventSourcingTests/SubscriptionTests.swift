@@ -266,3 +266,36 @@ extension EventSequence.AsyncIterator {
         try await store.close()
     }
 }
+
+extension SubscriptionTests {
+    @Test(.verifies("FOL-10"))
+    func `what is recorded is read to its end, and an empty log is over at once`() async throws {
+        let store = try await open(InMemoryFileSystem())
+        func positions(after position: Position) async throws -> [UInt64] {
+            var found: [UInt64] = []
+            for try await event in store.recordedEvents(after: position) {
+                found.append(event.position.rawValue)
+                // What is recorded meanwhile is not waited for, nor delivered.
+                if found.count < 5 { try await store.append(drafts(1)) }
+            }
+            return found
+        }
+        #expect(try await positions(after: .zero) == [])
+        try await store.append(drafts(3))
+        try store.log.roll()
+        #expect(try await positions(after: .zero) == [1, 2, 3])
+        #expect(try await positions(after: Position(2)) == [3, 4, 5, 6])
+        let last = await store.lastDurable
+        #expect(try await positions(after: last) == [])
+        await #expect(throws: EventError.self) {
+            _ = try await positions(after: Position(last.rawValue + 1))
+        }
+        // More than is read ahead at a time.
+        try await store.append(drafts(3_000, bytes: 300))
+        var count = 0
+        for try await _ in store.recordedEvents() { count += 1 }
+        let end = await store.lastDurable
+        #expect(UInt64(count) == end.rawValue)
+        try await store.close()
+    }
+}

@@ -21,7 +21,8 @@ import LogStorage
 /// Iterating reads the disk a batch at a time, when the one before has been taken: a slow consumer
 /// holds at most 256 KiB of lines (or one event), however far behind it is, and slows nobody.
 ///
-/// The sequence ends once the store is closed and what was recorded before has been taken, and when
+/// `store.recordedEvents(after:)` ends behind the last event that there is when it begins. Otherwise
+/// the sequence ends once the store is closed and what was recorded before has been taken, and when
 /// the iterating task is cancelled. While the store is suspended it waits.
 public struct EventSequence: AsyncSequence, Sendable {
     public typealias Element = Event
@@ -29,14 +30,19 @@ public struct EventSequence: AsyncSequence, Sendable {
 
     private let store: EventStore
     private let position: Position
+    /// Whether it goes on with what is recorded after it began.
+    private let isLive: Bool
 
-    init(_ store: EventStore, after position: Position) {
+    init(_ store: EventStore, after position: Position, isLive: Bool) {
         self.store = store
         self.position = position
+        self.isLive = isLive
     }
 
     /// Begins behind the position; every iterator by itself.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(store, after: position) }
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(store, after: position, isLive: isLive)
+    }
 
     /// One consumer's place in the log.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -44,13 +50,17 @@ public struct EventSequence: AsyncSequence, Sendable {
         private var cursor: LogCursor
         private var batch: ArraySlice<Event> = []
         private var signals: AsyncStream<Void>.AsyncIterator?
+        private let isLive: Bool
+        /// Where a sequence that is not live ends, once it has begun.
+        private var end: Position?
         private var isOver = false
 
         private static let batchBytesMax = 256 * 1024
         private static let batchEventsMax = 1024
 
-        init(_ store: EventStore, after position: Position) {
+        init(_ store: EventStore, after position: Position, isLive: Bool) {
             self.store = store
+            self.isLive = isLive
             cursor = LogCursor(
                 store.directory, after: position, fileSystem: store.environment.fileSystem)
         }
@@ -64,6 +74,17 @@ public struct EventSequence: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws -> Event? {
             do {
+                if !isLive {
+                    if end == nil {
+                        try await checkStart()
+                        end = await store.lastDurable
+                    }
+                    if batch.isEmpty, !isOver, !Task.isCancelled {
+                        try await fill()
+                        isOver = batch.isEmpty
+                    }
+                    return Task.isCancelled ? nil : batch.popFirst()
+                }
                 if signals == nil, !isOver {
                     // Before the first look, so that no commit is missed.
                     signals = await store.commits().makeAsyncIterator()
@@ -99,7 +120,8 @@ public struct EventSequence: AsyncSequence, Sendable {
 
         /// Reads what is durable, up to a batch. Not on the store's queue: appends go on.
         nonisolated(nonsending) private mutating func fill() async throws {
-            let durable = await store.lastDurable
+            let last = await store.lastDurable
+            let durable = Swift.min(last, end ?? last)
             guard durable > cursor.position else { return }
             let (start, catalogue) = (cursor, store.catalogue)
             (cursor, batch) = try await BlockingWork.run {
@@ -125,10 +147,19 @@ public struct EventSequence: AsyncSequence, Sendable {
 }
 
 extension EventStore {
-    /// The durable events behind a position, from the disk and then live. See `EventSequence`.
+    /// The durable events behind a position, from the disk and then live: where there is none yet,
+    /// iterating waits. `recordedEvents(after:)` ends instead. See `EventSequence`.
     ///
     /// - Parameter position: the last event that is not wanted any more; `zero` for all.
     public nonisolated func events(after position: Position = .zero) -> EventSequence {
-        EventSequence(self, after: position)
+        EventSequence(self, after: position, isLive: true)
+    }
+
+    /// The durable events behind a position, up to the last one that there is when the iteration
+    /// begins. Ends there; on an empty log at once. See `EventSequence`.
+    ///
+    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    public nonisolated func recordedEvents(after position: Position = .zero) -> EventSequence {
+        EventSequence(self, after: position, isLive: false)
     }
 }

@@ -28,6 +28,14 @@ package enum Looking {
         return lastIndexed
     }
 
+    package static func count(_ store: OfflineStore, _ index: (Event) -> Void) async throws {
+        // Looking-4 begins
+        for try await event in store.recordedEvents(after: .zero) {
+            index(event)
+        }
+        // Looking-4 ends
+    }
+
     package static func outbox(_ store: OfflineStore) -> Int {
         // Looking-2 begins
         let outbox = store.view(Outbox.self)
