@@ -186,6 +186,8 @@ package struct Checkpoint: Equatable, Sendable {
     package struct Header: Equatable, Sendable {
         /// The last position that the checkpoint covers.
         package var position: Position
+        /// The log that it is of.
+        package var logID: UInt128
         /// When it was made, in milliseconds since 1970.
         package var createdAt: Int64
         /// Bytes of the head: all but the id index, which is needed last.
@@ -199,7 +201,9 @@ package struct Checkpoint: Equatable, Sendable {
             bytes.integer(at: 8, as: UInt16.self) == version
         else { return nil }
         return Header(
-            position: Position(bytes.integer(at: 32)), createdAt: bytes.integer(at: 56),
+            position: Position(bytes.integer(at: 32)),
+            logID: bytes.integer(at: 16, as: UInt128.self).byteSwapped,
+            createdAt: bytes.integer(at: 56),
             headBytes: Int(clamping: bytes.integer(at: 72, as: UInt64.self)))
     }
 
@@ -267,6 +271,9 @@ package struct Checkpoint: Equatable, Sendable {
         position = Position(bytes.integer(at: 32))
         lastID = bytes.integer(at: 40, as: UInt128.self).byteSwapped
         createdAt = bytes.integer(at: 56)
+        guard position.rawValue <= FormatLimit.positionMax else {
+            throw FormatError(.malformed, "the checkpoint names position \(position)")
+        }
         var reader = ByteReader(body)
         sealed = try Self.sealed(&reader)
         live = try Self.live(&reader, from: sealed.last?.upperBound.next ?? Position(1))
@@ -285,7 +292,8 @@ package struct Checkpoint: Equatable, Sendable {
         for _ in 0..<count {
             let base = Position(try reader.uint64())
             let through = Position(try reader.uint64())
-            guard base == next, through >= base, through.rawValue < UInt64.max else {
+            guard base == next, through >= base, through.rawValue <= FormatLimit.positionMax
+            else {
                 throw FormatError(.malformed, "the segments do not follow each other")
             }
             sealed.append(base...through)

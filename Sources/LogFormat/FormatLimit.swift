@@ -60,6 +60,10 @@ public enum FormatLimit {
     /// length can only be damage.
     public static let footerBytesMax = 8 * 1024 * 1024
 
+    /// The last position that a line can have. The rest up to 2⁶⁴ is left free, so that a forged
+    /// position makes no arithmetic overflow.
+    public static let positionMax = UInt64.max - 1 << 32
+
     /// Plaintext bytes of a checkpoint. A state beyond is not stored but folded at every opening.
     public static let checkpointPlaintextBytesMax = 256 * 1024 * 1024
 }

@@ -150,7 +150,8 @@ package struct SegmentFooter: Equatable, Sendable {
         plaintextBytes = bytes.integer(at: 56)
         let frameCount = Int(bytes.integer(at: 68, as: UInt32.self))
         guard frameCount <= sparseBytes, oldest <= newest, first <= last, last <= coveredThrough,
-            (eventCount == 0) == (last == .zero), coveredThrough.rawValue < UInt64.max
+            (eventCount == 0) == (last == .zero),
+            coveredThrough.rawValue <= FormatLimit.positionMax
         else { throw FormatError(.malformed, "the footer has impossible values") }
         lines = eventCount == 0 ? nil : first...last
         times = eventCount == 0 ? nil : oldest...newest
@@ -183,7 +184,9 @@ package struct SegmentFooter: Equatable, Sendable {
     ) throws(FormatError) -> Compaction {
         let through: UInt64 = bytes.integer(at: offset)
         let removedIDBytes: UInt64 = bytes.integer(at: offset + 8)
-        guard through < UInt64.max, removedIDBytes <= UInt64(FormatLimit.segmentBytesMax) else {
+        guard through <= FormatLimit.positionMax,
+            removedIDBytes <= UInt64(FormatLimit.segmentBytesMax)
+        else {
             throw FormatError(.malformed, "the footer has impossible values")
         }
         return Compaction(through: Position(through), removedIDBytes: Int(removedIDBytes))

@@ -59,7 +59,7 @@ package struct CloseMark: Equatable, Sendable {
             let frame = SkippableFrame.read(bytes, at: offset), frame.kind == .closeMark,
             frame.contentBytes == 12,
             XXH32.hash(bytes.extracting(offset..<offset + 16)) == bytes.integer(at: offset + 16),
-            bytes.integer(at: offset + 8, as: UInt64.self) < UInt64.max
+            bytes.integer(at: offset + 8, as: UInt64.self) <= FormatLimit.positionMax
         else { return nil }
         last = Position(bytes.integer(at: offset + 8))
     }

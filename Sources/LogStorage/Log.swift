@@ -146,7 +146,9 @@ public final class Log: Sendable {
     /// - Parameter lines: lines with their newlines, positions rising from `next`.
     /// - Throws: `LogError`: `tooLarge`, `closed`; `diskFull` with nothing changed; `corrupt` or `io`
     ///   where the ids of a segment that is to be sealed cannot be read;
-    ///   `indeterminate` after a failed write or sync, and from then on.
+    ///   `indeterminate` after a failed write or sync, and from then on; `noSuchLog` where the
+    ///   segment's file was removed, and from then on: what was appended since is lost. A folder that
+    ///   was renamed or replaced is noticed when a segment ends or a checkpoint is written (REC-11).
     /// - Complexity: O(bytes).
     public func append(_ lines: [UInt8]) throws(LogError) {
         try append(lines, drawingOnReserve: false)
@@ -164,6 +166,11 @@ public final class Log: Sendable {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
             let parsed = try split(lines, expecting: state.contents.next)
+            guard
+                parsed.last.map({ $0.prefix.position.rawValue <= FormatLimit.positionMax }) ?? true
+            else {
+                throw LogError(.tooLarge, path: directory, "the log has no positions left")
+            }
             let newFrame: Int?
             do throws(LogError) {
                 newFrame = try write(lines, &state, isUrgent: false)
@@ -272,6 +279,7 @@ public final class Log: Sendable {
     }
 
     private func seal(_ state: inout State) throws(LogError) {
+        try requireInPlace(&state)
         // Mostly read by then: a store looks for each id before it appends it.
         try Self.readOlderIDs(&state)
         guard let writer = state.live.take() else { return }
@@ -296,19 +304,33 @@ public final class Log: Sendable {
     }
 
     private func createSegment(_ state: inout State, room: Int) throws(LogError) {
+        try requireInPlace(&state)
         let header = SegmentHeader(
             logID: id, account: account, base: state.contents.next, createdAt: environment.now())
         state.live = try SegmentWriter.create(
             header, room: room, in: directory, environment.fileSystem)
     }
 
+    /// Checks that files that are named by the log's path are this log's. A folder that was renamed
+    /// keeps taking commits; a new segment, a checkpoint or a compacted segment would go elsewhere.
+    func requireInPlace(_ state: inout State) throws(LogError) {
+        do throws(LogError) {
+            try state.lock?.requireInPlace(directory, environment.fileSystem)
+        } catch { throw error.code == .noSuchLog ? poison(&state, error) : error }
+    }
+
     /// A full disk changed nothing; after anything else nobody knows what is on the disk.
     private func poison(_ state: inout State, _ error: LogError) -> LogError {
         guard error.code != .diskFull else { return error }
         var failure = error
-        failure.code = .indeterminate
-        failure.detail += ". What was being written may or may not be on the disk; open the log "
-        failure.detail += "again to find out"
+        if error.code == .noSuchLog {
+            failure.detail += ". What is appended now would be lost; open the log again"
+        } else {
+            failure.code = .indeterminate
+            failure.detail +=
+                ". What was being written may or may not be on the disk; open the log "
+            failure.detail += "again to find out"
+        }
         state.failure = failure
         return failure
     }
@@ -472,6 +494,7 @@ public final class Log: Sendable {
         let last = position > .zero ? try line(at: position) : nil
         return try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
+            try requireInPlace(&state)
             try Self.readOlderIDs(&state)
             let dataEnd = state.live?.dataEnd
             return LogSnapshot(

@@ -148,6 +148,7 @@ private final class OverlaidFile: File {
 
     func size() throws(FileError) -> Int { try file.size() }
     func identity() throws(FileError) -> UInt64 { try file.identity() }
+    func isLinked() throws(FileError) -> Bool { try file.isLinked() }
 
     func read(at start: Int, count: Int) throws(FileError) -> [UInt8] {
         var result = try file.read(at: start, count: count)

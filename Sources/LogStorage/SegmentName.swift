@@ -18,7 +18,8 @@ package enum SegmentName {
     package static func base(_ name: String) -> Position? {
         let bytes = Array(name.utf8)
         guard bytes.count == 20 + suffix.utf8.count, name.hasSuffix(suffix),
-            let number = LineText.number(bytes.span.bytes, at: 0), number > 0
+            let number = LineText.number(bytes.span.bytes, at: 0),
+            (1...FormatLimit.positionMax).contains(number)
         else { return nil }
         return Position(number)
     }

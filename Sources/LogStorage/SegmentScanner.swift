@@ -305,7 +305,7 @@ package struct SegmentScanner {
             let prefix = try LinePrefix(text.extracting(start..<end))
             guard
                 prefix.position == expected || (allowsHoles && prefix.position > expected),
-                prefix.position.rawValue < UInt64.max
+                prefix.position.rawValue <= FormatLimit.positionMax
             else {
                 throw FormatError(
                     .badPosition,

@@ -138,6 +138,7 @@ struct SegmentWriter: ~Copyable {
             // for one.
             try file.truncate(to: start + bytes.count)
             try file.sync()
+            try file.requireLinked(path)
         }
     }
 
@@ -155,6 +156,7 @@ struct SegmentWriter: ~Copyable {
             try file.write(mark, at: start)
             try file.truncate(to: start + mark.count)
             try file.sync()
+            try file.requireLinked(path)
         }
         hasCloseMark = true
         fileBytes = start + mark.count
@@ -217,6 +219,8 @@ struct SegmentWriter: ~Copyable {
         try changing { () throws(FileError) in
             try file.write(bytes, at: offset)
             try file.sync()
+            // A removed file takes writes and syncs, and is gone with its last descriptor.
+            try file.requireLinked(path)
         }
     }
 

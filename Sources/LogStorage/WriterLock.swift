@@ -35,10 +35,7 @@ struct WriterLock {
             guard try file.lock() else { return nil }
             // An erasure that ended meanwhile has removed the name, and the lock of a file without
             // a name keeps nobody out.
-            do throws(FileError) {
-                let named = try fileSystem.open(path, .read)
-                return try named.identity() == file.identity() ? file : nil
-            } catch let error where error.code == .notFound { return nil }
+            return try isNamed(file, path, fileSystem) ? file : nil
         }
         guard let locked else {
             throw LogError(
@@ -46,6 +43,28 @@ struct WriterLock {
                 "another writer has the log open. Close it there, or wait until it has finished")
         }
         return locked
+    }
+
+    private static func isNamed(
+        _ file: any File, _ path: String, _ fileSystem: any FileSystem
+    ) throws(FileError) -> Bool {
+        do throws(FileError) {
+            let named = try fileSystem.open(path, .read)
+            return try named.identity() == file.identity()
+        } catch let error where error.code == .notFound { return false }
+    }
+
+    /// Checks that the folder is still the one that was locked.
+    ///
+    /// - Throws: `noSuchLog` where it was removed, renamed or replaced by another.
+    func requireInPlace(_ directory: String, _ fileSystem: any FileSystem) throws(LogError) {
+        let path = directory + "/" + LogDirectory.lock
+        guard try storage({ () throws(FileError) in try Self.isNamed(file, path, fileSystem) })
+        else {
+            throw LogError(
+                .noSuchLog, path: directory,
+                "the log's folder was removed, renamed or replaced while the log was open")
+        }
     }
 
     /// Writes under a new name from now on; durable on return.

@@ -359,6 +359,12 @@ public final class SimulatedFileSystem: FileSystem {
             try system.look("inspect", path) { (_) throws(FileError) in UInt64(node) }
         }
 
+        func isLinked() throws(FileError) -> Bool {
+            try system.look("inspect", path) { [node] (disk) throws(FileError) in
+                disk.folders.values.contains { $0.cached.values.contains(node) }
+            }
+        }
+
         func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
             try system.look("read", path) { (disk) throws(FileError) in
                 let bytes = disk.nodes[node]?.cached ?? []

@@ -97,6 +97,7 @@ extension Log {
     private func create(_ compactor: SegmentCompactor) throws(LogError) -> any File {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
+            try requireInPlace(&state)
             return try compactor.create()
         }
     }
@@ -107,6 +108,7 @@ extension Log {
     ) throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
+            try requireInPlace(&state)
             // The log may have been suspended and others have compacted the segment meanwhile.
             guard state.sealed.holds(old) else {
                 throw LogError(.io, path: old.path, "the segment has another file by now")

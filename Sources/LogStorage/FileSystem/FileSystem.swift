@@ -81,6 +81,9 @@ public protocol File: AnyObject, Sendable {
     func size() throws(FileError) -> Int
     /// What tells this file from its copies on the same device: the inode number.
     func identity() throws(FileError) -> UInt64
+    /// True while the file has a name in some folder. A file that was removed can still be written
+    /// and synced, and all of that is lost once it is closed.
+    func isLinked() throws(FileError) -> Bool
     /// Reads up to `count` bytes at `offset`; fewer only where the file ends.
     func read(at offset: Int, count: Int) throws(FileError) -> [UInt8]
     /// Writes all bytes at `offset`. Durable after `sync`.
@@ -98,6 +101,19 @@ public protocol File: AnyObject, Sendable {
     ///
     /// - Returns: false if somebody else holds it.
     func lock() throws(FileError) -> Bool
+}
+
+extension File {
+    /// Checks that what was synced stays: the file still has a name.
+    ///
+    /// - Throws: `notFound` where it was removed; what `isLinked` throws.
+    func requireLinked(_ path: String) throws(FileError) {
+        guard try isLinked() else {
+            throw FileError(
+                .notFound, operation: "write", path: path,
+                reason: "the file was removed while the log was open")
+        }
+    }
 }
 
 /// A failed operation of a file system.

@@ -34,6 +34,7 @@ package protocol ForwardingFile: File {
 extension ForwardingFile {
     package func size() throws(FileError) -> Int { try file.size() }
     package func identity() throws(FileError) -> UInt64 { try file.identity() }
+    package func isLinked() throws(FileError) -> Bool { try file.isLinked() }
     package func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         try file.read(at: offset, count: count)
     }

@@ -29,6 +29,13 @@ final class InMemoryFile: File {
 
     func identity() throws(FileError) -> UInt64 { node }
 
+    func isLinked() throws(FileError) -> Bool {
+        try system.access { (state) throws(FileError) in
+            try state.check("inspect", path)
+            return state.names[path] == node || state.names.values.contains(node)
+        }
+    }
+
     func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         try system.access { (state) throws(FileError) in
             try state.check("read", path)

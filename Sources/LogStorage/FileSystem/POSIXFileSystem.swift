@@ -123,6 +123,8 @@ private final class POSIXFile: File {
 
     func identity() throws(FileError) -> UInt64 { UInt64(try status("inspect").st_ino) }
 
+    func isLinked() throws(FileError) -> Bool { try status("inspect").st_nlink > 0 }
+
     func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         var failure: FileError?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in

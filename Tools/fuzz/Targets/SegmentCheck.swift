@@ -79,6 +79,7 @@ final class BytesFile: File {
 
     func size() -> Int { bytes.count }
     func identity() -> UInt64 { 1 }
+    func isLinked() -> Bool { true }
     func read(at offset: Int, count: Int) -> [UInt8] {
         guard offset < bytes.count else { return [] }
         return Array(bytes[offset..<min(bytes.count, offset + count)])

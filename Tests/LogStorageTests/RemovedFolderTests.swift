@@ -1,0 +1,93 @@
+// A log whose files are removed, or whose folder is renamed or replaced, while it is open: nothing is
+// acknowledged that would be lost, and nothing is written into another folder. Spec/recovery.md, REC-11.
+
+import DaybookTestKit
+import Foundation
+import LogFormat
+import LogStorage
+import TestSupport
+import Testing
+
+@Suite struct RemovedFolderTests {
+    /// A folder of its own on the machine's disk, with a log in it.
+    private func onDisk(_ body: (_ path: String, _ log: Log) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/" + UUID().uuidString
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = folder + "/log"
+        let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
+        try append(to: log)
+        try body(path, log)
+    }
+
+    private func append(to log: Log) throws {
+        try log.append(TestLog.line(log.next.rawValue) + [UInt8(ascii: "\n")])
+    }
+
+    /// The log takes nothing any more and says why.
+    private func expectGone(_ log: Log, _ body: () throws -> Void) {
+        let first = #expect(throws: LogError.self) { try body() }
+        #expect(first?.code == .noSuchLog, "\(String(describing: first))")
+        #expect(first?.detail.contains("while the log was open") == true)
+        let again = #expect(throws: LogError.self) { try append(to: log) }
+        #expect(again == first)
+    }
+
+    @Test(.verifies("REC-11"))
+    func `an append to a folder that was deleted fails, and so do all later ones`() throws {
+        try onDisk { path, log in
+            try FileManager.default.removeItem(atPath: path)
+            expectGone(log) { try append(to: log) }
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+        for files in [InMemoryFileSystem() as any FileSystem, SimulatedFileSystem()] {
+            let log = try Log(at: TestLog.path, environment: TestLog.environment(files))
+            try append(to: log)
+            try files.remove(TestLog.path + "/" + SegmentName.of(Position(1)))
+            expectGone(log) { try append(to: log) }
+        }
+    }
+
+    @Test(.verifies("REC-11")) func `closing a log whose segment was deleted says so`() throws {
+        try onDisk { path, log in
+            try FileManager.default.removeItem(
+                atPath: path + "/" + SegmentName.of(Position(1)))
+            let error = #expect(throws: LogError.self) { try log.close() }
+            #expect(error?.code == .noSuchLog)
+            try log.close()
+        }
+    }
+
+    @Test(.verifies("REC-11"), arguments: [false, true])
+    func `a folder that was renamed keeps what is appended, and takes no new segment`(
+        isReplaced: Bool
+    ) throws {
+        try onDisk { path, log in
+            try FileManager.default.moveItem(atPath: path, toPath: path + "-moved")
+            var other: Log?
+            var image: [String] = []
+            if isReplaced {
+                other = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
+                image = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            }
+            try append(to: log)
+            let checkpoint = #expect(throws: LogError.self) { try log.snapshot() }
+            #expect(checkpoint?.code == .noSuchLog)
+            expectGone(log) { try append(to: log) }
+            try log.close()
+            let moved = try Log(
+                at: path + "-moved", environment: TestLog.environment(POSIXFileSystem()))
+            #expect(moved.next == Position(3), "what was acknowledged is there")
+            if isReplaced {
+                let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+                #expect(names == image, "something was written into another log's folder")
+            }
+            try other?.close()
+        }
+        try onDisk { path, log in
+            try FileManager.default.moveItem(atPath: path, toPath: path + "-moved")
+            expectGone(log) { try log.roll() }
+        }
+    }
+}
