@@ -57,12 +57,16 @@ package struct CheckpointSlots: Sendable {
     }
 
     /// As `usable()`, with the places of the id indexes.
-    func heads() -> some Sequence<Head> {
+    func heads() -> some Sequence<Head> { claims().heads() }
+
+    /// What the checkpoints stored now say of the log's end. Two small reads; a slot's content is
+    /// read only where its header contradicts the end that is found.
+    func claims() -> EndClaims {
         let slots = LogDirectory.checkpointSlots.compactMap { header(of: $0) }
         let order = slots.sorted {
             ($0.header.position, $0.header.createdAt) > ($1.header.position, $1.header.createdAt)
         }
-        return order.lazy.compactMap { file, header in head(of: file, header) }
+        return EndClaims(directory: directory, slots: order)
     }
 
     /// What a slot's header says; whether that can be believed is not known yet.
@@ -74,9 +78,7 @@ package struct CheckpointSlots: Sendable {
         return (file, header)
     }
 
-    private func head(
-        of file: any File, _ header: Checkpoint.Header
-    ) -> Head? {
+    static func head(of file: any File, _ header: Checkpoint.Header) -> Head? {
         guard header.headBytes <= FormatLimit.checkpointPlaintextBytesMax,
             let size = try? file.size(), header.headBytes <= size,
             let bytes = try? file.read(at: 0, count: header.headBytes),
@@ -90,8 +92,10 @@ package struct CheckpointSlots: Sendable {
     /// Stores a checkpoint in the slot that is empty, bad or older. Durable on return; a cut at any
     /// moment leaves the other slot and either content of this one.
     ///
+    /// - Returns: the slot.
     /// - Throws: `LogError`; `tooLarge` for states that are more than a checkpoint holds.
-    package func write(_ checkpoint: Checkpoint) throws(LogError) {
+    @discardableResult
+    package func write(_ checkpoint: Checkpoint) throws(LogError) -> String {
         let (slot, kept) = slotToReplace()
         var checkpoint = checkpoint
         // Of two with one position the later counts, also if the clock stands or has gone back.
@@ -119,6 +123,7 @@ package struct CheckpointSlots: Sendable {
             try? fileSystem.remove(path)
             throw LogError(error)
         }
+        return slot
     }
 
     /// The slot that is empty, bad or older, and what the other one holds.

@@ -27,7 +27,8 @@ package struct LogCursor: Sendable {
     private var place: Place?
     /// Where the segments begin, as they were listed last.
     private var bases: [Position] = []
-    private var logID: UInt128?
+    /// The header of the segment that was opened first: all others are of the same log.
+    private var first: SegmentHeader?
     private let hint: Hint?
 
     /// Where the lines of a live segment are, for who knows it already.
@@ -46,6 +47,8 @@ package struct LogCursor: Sendable {
         var frame: FrameEntry
         /// The segment if it is known to be sealed, so that all of it must be right.
         var sealed: SealedSegment?
+        /// The segment if it should be sealed and has no usable footer.
+        var unsealed: UnsealedSegment?
     }
 
     /// What the reading of a segment ended with.
@@ -117,9 +120,13 @@ package struct LogCursor: Sendable {
     ) throws -> End {
         if let sealed = here.sealed { return try read(sealed, through: limit, body) }
         var scanner = SegmentScanner(
-            here.file, at: here.frame.offset, expecting: here.frame.first, allowsHoles: false)
+            here.file, at: here.frame.offset, expecting: here.frame.first,
+            allowsHoles: here.unsealed?.salvage.isCompacted ?? false)
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
+            if let unsealed = here.unsealed {
+                guard case .commit = step else { throw unsealed.error }
+            }
             switch step {
             case .commit(let commit):
                 if commit.beginsFrame {
@@ -215,9 +222,7 @@ package struct LogCursor: Sendable {
         guard next == footer.coveredThrough.next else {
             throw LogError(
                 .corrupt, path: path(next),
-                positions: min(
-                    next, footer.coveredThrough.next)...max(
-                        next, footer.coveredThrough.next),
+                positions: SealedSegments.gap(next, footer.coveredThrough.next),
                 "the segment is named for another position than \(footer.coveredThrough.next), "
                     + "which belongs here: a segment file is missing or was added")
         }
@@ -246,7 +251,14 @@ package struct LogCursor: Sendable {
     private mutating func open(_ base: Position) throws(LogError) -> Place? {
         let path = path(base)
         if bases.last.map({ $0 > base }) ?? false {
-            return try place(in: SealedSegment(SegmentName.of(base), in: directory, fileSystem))
+            do throws(LogError) {
+                return try place(
+                    in: SealedSegment(SegmentName.of(base), in: directory, fileSystem))
+            } catch let error where error.code == .corrupt {
+                // Lines before a damaged footer are found by their frames.
+                guard let place = try unsealedPlace(base) else { throw error }
+                return place
+            }
         }
         guard let file = try openLive(base) else { return nil }
         let bytes = try storage { () throws(FileError) in
@@ -259,7 +271,7 @@ package struct LogCursor: Sendable {
             throw LogError(error, path: path, offset: 0)
         } catch { return nil }
         try header.check(isNamedFor: base, path)
-        try header.check(isOf: &logID, path)
+        try header.check(isOf: &first, path)
         let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         if let found {
             return try place(
@@ -279,13 +291,31 @@ package struct LogCursor: Sendable {
     }
 
     private mutating func place(in sealed: SealedSegment) throws(LogError) -> Place {
-        try sealed.header.check(isOf: &logID, sealed.path)
+        try sealed.header.check(isOf: &first, sealed.path)
         let base = sealed.header.base
         return Place(
             base: base, file: sealed.file, identity: try identity(of: sealed.file),
             frame: sealed.footer.frames.last
                 ?? FrameEntry(offset: SegmentHeader.encodedBytes, first: base),
             sealed: sealed)
+    }
+
+    /// The beginning of a segment that others follow and that has no usable footer; nil where it has
+    /// one.
+    private mutating func unsealedPlace(_ base: Position) throws(LogError) -> Place? {
+        let path = path(base)
+        let (file, footer) = try storage { () throws(FileError) in
+            let file = try fileSystem.open(path, .read)
+            return (file, try SegmentFooter.read(atEndOf: file))
+        }
+        guard footer == nil else { return nil }
+        let header = try SealedSegment.header(of: file, path)
+        try header.check(isNamedFor: base, path)
+        try header.check(isOf: &first, path)
+        return Place(
+            base: base, file: file, identity: try identity(of: file),
+            frame: FrameEntry(offset: SegmentHeader.encodedBytes, first: base),
+            unsealed: try UnsealedSegment(path, file: file, header: header))
     }
 
     /// The file of a segment, with what a cut recovery left half written completed; nil where there
@@ -304,11 +334,14 @@ package struct LogCursor: Sendable {
 
     // MARK: Judging the end
 
-    /// What the log's last segment is, judged from the last frame that was read.
+    /// The id of the log, once a segment was opened.
+    var logID: UInt128? { first?.logID }
+
+    /// What the log's last segment is, judged from the last frame that was read, and its name.
     ///
     /// - Throws: as `Recovery.judge`. While a writer is at work, the answer may be wrong: it is to be
     ///   believed only if nothing new has come when the log is polled again.
-    func judgeEnd() throws -> LastSegment {
+    func judgeEnd() throws -> (last: LastSegment, name: String) {
         let names = try LogDirectory.segments(of: directory, fileSystem)
         guard let name = names.last else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
@@ -320,7 +353,8 @@ package struct LogCursor: Sendable {
         {
             from = place.frame
         }
-        return try Recovery(directory: directory, fileSystem: fileSystem)
+        let last = try Recovery(directory: directory, fileSystem: fileSystem)
             .judge(name, file: file, from: from) { _, _ in }
+        return (last, name)
     }
 }

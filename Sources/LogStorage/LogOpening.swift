@@ -121,16 +121,14 @@ struct LogOpening: ~Copyable {
         _ names: [String], _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Findings {
         // Whatever does not fit is judged again without it, and then said properly.
-        var rejected: [Checkpoint] = []
         var fitting: Findings?
-        let slots = CheckpointSlots(directory, fileSystem: fileSystem)
-        for head in slots.heads() {
+        let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
+        for head in claims.heads() {
             fitting = try? read(names, head.checkpoint, directory, fileSystem)
             if fitting?.last?.live?.contents.lacksOlderIDs ?? false {
                 fitting?.idIndex = head.idIndex
             }
             guard fitting == nil else { break }
-            rejected.append(head.checkpoint)
         }
         let found: Findings
         if let fitting {
@@ -139,16 +137,9 @@ struct LogOpening: ~Copyable {
             found = try read(names, nil, directory, fileSystem)
         }
         // Where there is no segment at all, there was one: a checkpoint is written behind it.
-        for checkpoint in rejected
-        where checkpoint.logID == found.header?.logID ?? checkpoint.logID
-            && checkpoint.position >= found.next
-        {
-            throw LogError(
-                .corrupt, path: directory, positions: found.next...checkpoint.position,
-                "the log ends at position \(found.next.rawValue - 1), but a checkpoint names "
-                    + "\(checkpoint.position), which was synced: the end of the log is missing. "
-                    + "Nothing was changed")
-        }
+        try claims.check(
+            next: found.next, of: found.header?.logID,
+            place: names.last.map { (directory + "/" + $0, found.last?.end) })
         return found
     }
 

@@ -33,13 +33,15 @@ package struct LogReader: Sendable {
     /// - Parameter body: gets the line's prefix and its bytes without newline; returns false to
     ///   stop.
     /// - Throws: `LogError` (`noSuchLog`, `notALog`, `corrupt`, `newerVersion`, …) after all intact
-    ///   lines before the place were delivered, and whatever `body` throws.
+    ///   lines before the place were delivered, and whatever `body` throws. A log that ends before a
+    ///   position that a checkpoint names is `corrupt` (CHK-5).
     /// - Complexity: O(bytes from the frame of `first` on); in a live segment O(bytes of it) to find
     ///   that frame, without decoding them. Memory for one frame.
     @discardableResult
     package func forEachLine(
         from first: Position = Position(1), _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> Outcome {
+        let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
         var cursor = LogCursor(
             directory, after: first.advanced(by: -1), fileSystem: fileSystem)
         var attempt = 1
@@ -54,7 +56,11 @@ package struct LogReader: Sendable {
             }
             var outcome = Outcome(last: cursor.position, tornTail: nil, isOpenEnded: true)
             do {
-                switch try cursor.judgeEnd() {
+                let (last, name) = try cursor.judgeEnd()
+                try claims.check(
+                    next: last.next(base: SegmentName.base(name) ?? Position(1)),
+                    of: cursor.logID, place: (directory + "/" + name, last.end))
+                switch last {
                 case .sealed, .closed: outcome.isOpenEnded = false
                 case .live, .unfinished: break
                 case .torn(_, let tail):

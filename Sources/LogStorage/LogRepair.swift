@@ -67,8 +67,10 @@ package struct LogRepair {
             try setAside(&plan.actions[index])
         }
         let written = try write(plan.writings)
-        // What rests on lines that are going to be missing goes before they do.
-        try remove(others.map(\.name))
+        // What rests on lines that are going to be missing goes before they do. What a checkpoint
+        // proves stays until the segment that covers it is in its place.
+        let proof = others.isEmpty ? nil : try storeProof(of: plan)
+        try remove(others.map(\.name).filter { $0 != proof })
         try storage { () throws(FileError) in
             for (temporary, target) in written {
                 try fileSystem.rename(path(temporary), to: path(target))
@@ -77,9 +79,22 @@ package struct LogRepair {
         }
         let targets = Set(written.map(\.target))
         let replaced = plan.actions.filter { $0.bytes != nil && !targets.contains($0.name) }
-        try remove(replaced.map(\.name) + leftovers())
+        try remove(replaced.map(\.name) + leftovers() + (proof.map { [$0] } ?? []))
         report.actions += others + plan.actions
         return report
+    }
+
+    /// Stores a checkpoint without states that names the last position which one of the present ones
+    /// names. Durable on return.
+    ///
+    /// - Returns: its name; nil where none names a position of this log.
+    private func storeProof(of plan: RepairPlan) throws(LogError) -> String? {
+        guard plan.proven > .zero else { return nil }
+        let slot = try CheckpointSlots(directory, fileSystem: fileSystem).write(
+            Checkpoint(
+                logID: plan.fresh.logID, position: plan.proven, lastID: 0,
+                createdAt: environment.now(), sealed: [], live: nil, states: []))
+        return LogDirectory.checkpoints + "/" + slot
     }
 
     private static let suffix = "damaged"
@@ -90,8 +105,16 @@ package struct LogRepair {
     ///
     /// - Returns: what is to be done with segments, and what with other files.
     private func judge() throws(LogError) -> (plan: RepairPlan, others: [RepairAction]) {
-        let names = try LogDirectory.segments(of: directory, fileSystem)
-        guard !names.isEmpty else {
+        let left = try leftovers()
+        let names: [String]
+        do throws(LogError) {
+            names = try LogDirectory.segments(of: directory, fileSystem)
+        } catch let error where error.code == .notALog && !left.isEmpty {
+            names = []
+        }
+        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
+            .map { ($0.logID, $0.position) }
+        guard !names.isEmpty || !left.isEmpty || !checkpoints.isEmpty else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
         let (journal, journalDamage) = try readJournal()
@@ -99,15 +122,13 @@ package struct LogRepair {
         for name in names {
             files.append(try SurveyedFile.read(name, in: directory, journal, fileSystem))
         }
-        for name in try leftovers() {
+        for name in left {
             let file = try SurveyedFile.read(name, in: directory, nil, fileSystem)
             if file.isWhole { files.append(file) }
         }
         let fresh = SegmentHeader(
             logID: environment.randomUUID(), account: account, base: Position(1),
             createdAt: environment.now())
-        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
-            .map { ($0.logID, $0.position) }
         let plan = try RepairPlan(files, checkpoints: Array(checkpoints), fresh: fresh) {
             file throws(LogError) in
             try storage { () throws(FileError) in

@@ -23,6 +23,13 @@ package struct Finding: Hashable, Sendable {
         self.positions = positions
         self.detail = detail
     }
+
+    /// The damage that an error tells of, in a segment.
+    init(_ error: LogError, in segment: String) {
+        self.init(
+            code: error.code.rawValue, segment: segment, offset: error.offset,
+            positions: error.positions, detail: error.detail)
+    }
 }
 
 /// What verification came to.
@@ -57,65 +64,99 @@ package struct LogVerifier {
     package func verify(
         _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> VerificationSummary {
+        // Before anything is read: what a checkpoint names now can be read from here on.
+        let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
         let names = try LogDirectory.segments(of: directory, fileSystem)
         guard !names.isEmpty else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
         var summary = VerificationSummary()
         var next = Position(1)
-        var logID: UInt128?
+        var first: SegmentHeader?
         for (number, name) in names.enumerated() {
             let base = SegmentName.base(name) ?? next
             if base != next {
                 summary.findings.append(
                     Finding(
                         code: "missing-segment", segment: name, offset: nil,
-                        positions: min(next, base)...max(next, Position(base.rawValue - 1)),
+                        positions: SealedSegments.gap(base, next),
                         detail: base > next
                             ? "positions \(next) to \(base.rawValue - 1) are in no segment"
                             : "the segment overlaps with the one before"))
             }
             let isLast = number == names.count - 1
             let following = isLast ? nil : SegmentName.base(names[number + 1])
-            next = try verify(name, base, following, &logID, &summary, line)
+            next = try verify(name, base, following, &first, &summary, line)
             summary.segments += 1
         }
         summary.last = Position(next.rawValue - 1)
+        let name = names[names.count - 1]
+        let place = (path: directory + "/" + name, offset: summary.tornTail?.offset)
+        do throws(LogError) {
+            try claims.check(next: next, of: first?.logID, place: place)
+        } catch {
+            summary.findings.append(Finding(error, in: name))
+            // Bytes that are proven to have been synced are no unfinished write.
+            summary.tornTail = nil
+        }
         return summary
     }
 
     /// Verifies one segment; returns the position that the next one must begin with.
     private func verify(
-        _ name: String, _ base: Position, _ following: Position?, _ logID: inout UInt128?,
+        _ name: String, _ base: Position, _ following: Position?, _ first: inout SegmentHeader?,
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> Position {
         let path = directory + "/" + name
         var found: [Finding] = []
         defer { summary.findings += found }
-        func add(_ error: LogError) {
-            found.append(
-                Finding(
-                    code: error.code.rawValue, segment: name, offset: error.offset,
-                    positions: error.positions, detail: error.detail))
-        }
         do {
-            guard following == nil else {
-                let segment = try SealedSegment(name, in: directory, fileSystem)
-                try segment.header.check(isOf: &logID, path)
-                try verify(segment, &found, &summary, line)
-                return segment.footer.coveredThrough.next
+            guard let following else {
+                return try verifyLast(name, path, &found, &first, &summary, line)
             }
-            return try verifyLast(name, path, &found, &logID, &summary, line)
+            return try verify(name, path, before: following, &found, &first, &summary, line)
         } catch let error as LogError
             where error.code == .corrupt || error.code == .notALog
         {
-            add(error)
+            found.append(Finding(error, in: name))
             return following ?? base
         }
     }
 
+    /// Verifies a segment that others follow. Where its footer cannot be used, its lines are found
+    /// frame by frame.
+    private func verify(
+        _ name: String, _ path: String, before following: Position, _ found: inout [Finding],
+        _ first: inout SegmentHeader?, _ summary: inout VerificationSummary,
+        _ line: (LinePrefix, RawSpan) -> String?
+    ) throws -> Position {
+        let (file, footer) = try storage { () throws(FileError) in
+            let file = try fileSystem.open(path, .read)
+            return (file, try SegmentFooter.read(atEndOf: file)?.footer)
+        }
+        guard footer == nil else {
+            let segment = try SealedSegment(name, in: directory, fileSystem)
+            try segment.header.check(isOf: &first, path)
+            try verify(segment, &found, &summary, line)
+            return segment.footer.coveredThrough.next
+        }
+        let header = try SealedSegment.header(of: file, path)
+        try header.check(isNamedFor: SegmentName.base(name), path)
+        try header.check(isOf: &first, path)
+        let segment = try UnsealedSegment(path, file: file, header: header)
+        found.append(Finding(segment.error, in: name))
+        guard segment.last >= header.base else { return following }
+        try segment.salvage.forEachLine(of: file, in: header.base...segment.last) { prefix, text in
+            summary.events += 1
+            summary.plaintextBytes += text.byteCount + 1
+            if let wrong = line(prefix, text) { found.append(Self.badLine(name, prefix, wrong)) }
+        }
+        // A compacted segment may answer for more positions than it has lines.
+        return segment.salvage.isCompacted ? following : segment.last.next
+    }
+
     private func verifyLast(
-        _ name: String, _ path: String, _ found: inout [Finding], _ logID: inout UInt128?,
+        _ name: String, _ path: String, _ found: inout [Finding], _ first: inout SegmentHeader?,
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> Position {
         // A writer may be at work: what looks bad is looked at again before it is believed.
@@ -147,11 +188,11 @@ package struct LogVerifier {
                     // lead to a compacted file by now: it is the file read that is verified.
                     let segment = try SealedSegment(
                         last: path, file: file, footer: footer, footerAt: footerAt)
-                    try segment.header.check(isOf: &logID, path)
+                    try segment.header.check(isOf: &first, path)
                     try verify(segment, &found, &summary, line)
                     return footer.coveredThrough.next
                 case .closed(let live), .live(let live), .torn(let live, _):
-                    try live.header.check(isOf: &logID, path)
+                    try live.header.check(isOf: &first, path)
                     found += lines
                     summary.events += events
                     summary.plaintextBytes += bytes
@@ -252,6 +293,7 @@ package struct LogVerifier {
         let agrees =
             digest == footer.digest && contents.frames == footer.frames
             && contents.lines == footer.lines && UInt64(contents.eventCount) == footer.eventCount
+            && footer.coversItsLines(from: segment.header.base)
             && contents.times == footer.times
             && UInt64(contents.plaintextBytes) == footer.plaintextBytes
             && scanner.removedIDsStart ?? segment.footerAt

@@ -44,6 +44,26 @@ package enum LastSegment {
     /// R5: bytes that nothing proves to have been synced follow the last whole commit.
     case torn(LiveSegment, TornTail)
 
+    /// The offset where what is intact ends; nil where nothing is.
+    var end: Int? {
+        switch self {
+        case .unfinished: nil
+        case .sealed(_, let footerAt, _): footerAt
+        case .closed(let live), .live(let live), .torn(let live, _): live.dataEnd
+        }
+    }
+
+    /// The position after the last one that the segment answers for.
+    ///
+    /// - Parameter base: the position in the segment's name.
+    func next(base: Position) -> Position {
+        switch self {
+        case .unfinished: base
+        case .sealed(let footer, _, _): footer.coveredThrough.next
+        case .closed(let live), .live(let live), .torn(let live, _): live.contents.next
+        }
+    }
+
     /// The segment if it can be appended to.
     var live: LiveSegment? {
         switch self {
@@ -309,6 +329,8 @@ package struct Recovery {
             try live.file.read(at: damage.offset, count: max(0, last + 1 - damage.offset))
         }
         if let proof = SyncProof.find(rest.span.bytes, damage.context) {
+            // A compacted segment whose footer cannot be read looks like one with holes.
+            if let place = try damageOfCompacted(live, path) { throw place }
             throw LogError(
                 .corrupt, path: path, offset: damage.offset,
                 positions: live.contents.next...live.contents.next,
@@ -319,12 +341,53 @@ package struct Recovery {
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
         guard size != live.fileBytes || isWritersSize(size, live) else {
-            throw cut(live, size, path)
+            throw try endsWhole(damage, live, size)
+                ? damaged(damage, live, path)
+                : cut(live, size, path)
         }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
             reason: damage.error.detail)
         return .torn(live, tail)
+    }
+
+    /// True if a footer that is damaged ends the file: it says so at its beginning or at its end. A
+    /// footer that is being written stands in room.
+    private func endsWhole(
+        _ damage: ScanDamage, _ live: LiveSegment, _ size: Int
+    ) throws(LogError) -> Bool {
+        let length = size - damage.offset
+        guard damage.context == .frame, length >= SkippableFrame.prefixBytes else { return false }
+        let (start, end) = try storage { () throws(FileError) in
+            (
+                try live.file.read(at: damage.offset, count: SkippableFrame.prefixBytes),
+                try live.file.read(
+                    at: size - SkippableFrame.prefixBytes, count: SkippableFrame.prefixBytes)
+            )
+        }
+        let frame = SkippableFrame.read(start.span.bytes, at: 0)
+        return frame.map { $0.kind == .footer && $0.contentBytes == length - start.count } ?? false
+            || SegmentFooter.length(atEnd: end.span.bytes) == length
+    }
+
+    private func damaged(_ damage: ScanDamage, _ live: LiveSegment, _ path: String) -> LogError {
+        LogError(
+            .corrupt, path: path, offset: damage.offset,
+            "the segment's footer is damaged (\(damage.error.detail)); the lines before it are "
+                + "intact. Nothing was changed")
+    }
+
+    /// The first thing that is not right in a segment that compaction wrote and whose footer cannot
+    /// be read; nil for any other segment.
+    private func damageOfCompacted(
+        _ live: LiveSegment, _ path: String
+    ) throws(LogError) -> LogError? {
+        let footer = try storage { () throws(FileError) in
+            try SegmentFooter.read(atEndOf: live.file)
+        }
+        guard footer == nil else { return nil }
+        let segment = try UnsealedSegment(path, file: live.file, header: live.header)
+        return segment.salvage.isCompacted && segment.salvage.damage != nil ? segment.error : nil
     }
 
     /// Is what the footer says what was read? A block that was taken out leaves a file in which
@@ -339,6 +402,7 @@ package struct Recovery {
                 ? footer.frames == contents.frames && footer.lines == contents.lines
                     && footer.eventCount == UInt64(contents.eventCount)
                 : footer.frames.suffix(contents.frames.count) == contents.frames[...])
+            && footer.coversItsLines(from: live.header.base)
             && (footer.isCompacted || footer.coveredThrough.next == contents.next)
         guard !agrees else { return }
         let next = contents.next
@@ -353,10 +417,19 @@ package struct Recovery {
     private func noBytes(
         _ live: LiveSegment, from offset: Int, after what: String, _ path: String
     ) throws(LogError) {
-        guard let last = try lastNonZero(live.file, from: offset, size: live.fileBytes) else {
-            return
+        guard try lastNonZero(live.file, from: offset, size: live.fileBytes) != nil else { return }
+        var first = offset
+        while first < live.fileBytes {
+            let bytes = try storage { () throws(FileError) in
+                try live.file.read(at: first, count: min(256 * 1024, live.fileBytes - first))
+            }
+            if let index = bytes.firstIndex(where: { $0 != 0 }) {
+                throw LogError(
+                    .corrupt, path: path, offset: first + index, "there are bytes behind \(what)")
+            }
+            guard !bytes.isEmpty else { return }
+            first += bytes.count
         }
-        throw LogError(.corrupt, path: path, offset: last, "there are bytes behind \(what)")
     }
 
     /// The offset of the last byte from an offset on that is not zero.

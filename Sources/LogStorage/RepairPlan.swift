@@ -25,9 +25,12 @@ struct RepairPlan {
     var actions: [RepairAction] = []
     private(set) var writings: [Writing] = []
 
-    private let fresh: SegmentHeader
+    /// What new segments have in their headers, but for the base.
+    let fresh: SegmentHeader
     /// The last position that a checkpoint names: it had been synced.
-    private let proven: Position
+    let proven: Position
+    /// The name of the last segment file.
+    private let lastNamed: Position?
     private let salvage: (SurveyedFile) throws(LogError) -> SegmentSalvage
     /// The position that the next segment begins with.
     private var next = Position(1)
@@ -38,15 +41,19 @@ struct RepairPlan {
     ///
     /// - Parameters:
     ///   - files: the log's segments, in order of their names, and what an interrupted repair left.
-    ///   - checkpoints: the log ids and positions that stored views name.
+    ///   - checkpoints: the log ids and positions that stored views name, the newest first.
     ///   - fresh: a header with a new log id, for a log that has none left.
     ///   - salvage: reads a file that is sound but has to be written anew.
     init(
         _ files: [SurveyedFile], checkpoints: [(logID: UInt128, position: Position)],
         fresh: SegmentHeader, salvage: @escaping (SurveyedFile) throws(LogError) -> SegmentSalvage
     ) throws(LogError) {
-        let identity = Self.identity(of: files) ?? fresh
+        // Where no header is left, the log is known from what was stored of it.
+        let known = Self.identity(of: files)
+        var identity = known ?? fresh
+        if known == nil, let newest = checkpoints.first { identity.logID = newest.logID }
         self.fresh = identity
+        lastNamed = files.compactMap(\.named).max()
         self.salvage = salvage
         proven = checkpoints.filter { $0.logID == identity.logID }.map(\.position).max() ?? .zero
         let (chain, useless) = sort(files, identity)
@@ -65,9 +72,11 @@ struct RepairPlan {
         }
     }
 
-    /// The header of the log that most files are of; of two that are equal, the first in order.
+    /// The header of the log that most files are of; of two that are equal, the first in order. What
+    /// an interrupted repair left counts only where nothing else does.
     private static func identity(of files: [SurveyedFile]) -> SegmentHeader? {
-        let headers = files.filter { $0.named != nil }.compactMap(\.header)
+        let named = files.filter { $0.named != nil }.compactMap(\.header)
+        let headers = named.isEmpty ? files.compactMap(\.header) : named
         func count(_ header: SegmentHeader) -> Int {
             headers.count { $0.isOfOneLog(with: header) }
         }
@@ -129,7 +138,10 @@ struct RepairPlan {
         }
         let isInPlace = file.named == base && base == next
         switch file.state {
-        case .sealed(let through) where isInPlace:
+        case .sealed(let through, let hasRoom)
+        where isInPlace
+            && (!hasRoom
+                || following == nil && file.named == lastNamed && proven <= through):
             next = through.next
             return
         case .appendable(let after) where isInPlace && following == nil && proven < after:
@@ -187,6 +199,8 @@ struct RepairPlan {
         var reason = file.reason
         if reason.isEmpty, !endIsKnown {
             reason = "a checkpoint names position \(proven), which had been synced"
+        } else if reason.isEmpty, case .sealed(_, hasRoom: true) = file.state {
+            reason = "zeros follow the footer of a segment that others follow"
         } else if reason.isEmpty {
             reason =
                 header.base == file.base
@@ -274,6 +288,7 @@ extension Position {
     /// The place so many lines further, but never the last number there is.
     fileprivate func advanced(capped count: Int) -> Position {
         let (sum, isHuge) = rawValue.addingReportingOverflow(UInt64(count))
-        return isHuge ? Position(UInt64.max - 2) : Position(min(sum, UInt64.max - 2))
+        let max = FormatLimit.positionMax
+        return Position(isHuge ? max : min(sum, max))
     }
 }

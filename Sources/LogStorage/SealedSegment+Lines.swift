@@ -58,11 +58,11 @@ extension SealedSegment {
     }
 
     /// The positions that damage at an offset takes along: from the first unread one to the end of
-    /// its frame.
-    package func positions(from first: Position, after offset: Int) -> ClosedRange<Position> {
+    /// its frame. Nil where it takes none, as behind the last line of a frame.
+    package func positions(from first: Position, after offset: Int) -> ClosedRange<Position>? {
         let next = footer.frames.first { $0.offset > offset }?.first
-        let last = next.map { Position($0.rawValue - 1) } ?? footer.coveredThrough
-        return first...max(first, last)
+        let last = next.map { Position($0.rawValue - 1) } ?? footer.lines?.upperBound ?? .zero
+        return first <= last ? first...last : nil
     }
 }
 

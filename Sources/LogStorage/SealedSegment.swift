@@ -28,10 +28,7 @@ package struct SealedSegment: Sendable {
         try header.check(isNamedFor: SegmentName.base(name), path)
         let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         guard let found else {
-            throw LogError(
-                .corrupt, path: path, positions: header.base...header.base,
-                "the segment is followed by others and yet has no valid footer. Nothing was "
-                    + "changed; `logtool verify` says what is intact")
+            throw try UnsealedSegment(path, file: file, header: header).error
         }
         try self.init(
             path: path, file: file, header: header, footer: found.footer, footerAt: found.start)
@@ -55,7 +52,7 @@ package struct SealedSegment: Sendable {
             footerAt: footerAt)
     }
 
-    private static func header(
+    static func header(
         of file: any File, _ path: String
     ) throws(LogError) -> SegmentHeader {
         let bytes = try storage { () throws(FileError) in
@@ -113,10 +110,7 @@ extension SegmentHeader {
 
     /// Checks that a segment is of the log that the segments before it are of; the first one says
     /// which.
-    func check(isOf logID: inout UInt128?, _ path: String) throws(LogError) {
-        guard logID == nil || logID == self.logID else {
-            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
-        }
-        logID = self.logID
+    func check(isOf first: inout SegmentHeader?, _ path: String) throws(LogError) {
+        if let first { try check(isOfLogOf: first, path) } else { first = self }
     }
 }

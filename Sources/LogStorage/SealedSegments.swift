@@ -126,9 +126,15 @@ struct SealedSegments {
         try header.check(isOfLogOf: first, path)
     }
 
+    /// The positions that no segment has, or two have, where one begins elsewhere than it must.
+    static func gap(_ found: Position, _ expected: Position) -> ClosedRange<Position> {
+        let first = min(found, expected)
+        return first...max(first, Position(max(found, expected).rawValue - 1))
+    }
+
     static func gap(_ path: String, found: Position, expecting: Position) -> LogError {
         LogError(
-            .corrupt, path: path, positions: min(expecting, found)...max(expecting, found),
+            .corrupt, path: path, positions: gap(found, expecting),
             "the segment begins at position \(found) where \(expecting) belongs: a segment file is "
                 + "missing or was added. Nothing was changed")
     }
@@ -138,7 +144,12 @@ extension SegmentHeader {
     /// Checks that two segments are of one log.
     func check(isOfLogOf first: SegmentHeader, _ path: String) throws(LogError) {
         guard logID == first.logID, account == first.account else {
-            throw LogError(.corrupt, path: path, offset: 32, "the segment is of another log")
+            let isOfLog = logID == first.logID
+            throw LogError(
+                .corrupt, path: path, offset: isOfLog ? 64 : 32,
+                isOfLog
+                    ? "the segment belongs to another account than the first one"
+                    : "the segment is of another log")
         }
     }
 }

@@ -21,6 +21,14 @@ extension SegmentFooter {
         return (footer, end - length)
     }
 
+    /// True if the footer covers what a sealed segment must: a position at least, and only compaction
+    /// leaves positions without a line.
+    ///
+    /// - Parameter base: the segment's first position.
+    func coversItsLines(from base: Position) -> Bool {
+        coveredThrough >= base && (isCompacted || coveredThrough == lines?.upperBound)
+    }
+
     /// XXH64 of a file's bytes before an offset.
     package static func digest(of file: any File, through end: Int) throws(FileError) -> UInt64 {
         var hash = XXH64()

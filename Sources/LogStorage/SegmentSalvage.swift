@@ -31,6 +31,10 @@ struct SegmentSalvage {
     private(set) var removedIDs: [RemovedIDsInFile] = []
     /// Bytes behind the last piece that cannot be read: 0 if the end of the file is in order.
     private(set) var lostTailBytes = 0
+    /// Where the frames and the lists of removed ids that were met end.
+    private(set) var contentEnd = SegmentHeader.encodedBytes
+    /// Where a footer or close mark ends that does not end the file.
+    private(set) var endingEnd: Int?
     /// Whether the file ends where no writer ends it, so that any number of bytes may be missing.
     private(set) var isCut = false
 
@@ -207,6 +211,7 @@ struct SegmentSalvage {
             isExact = frame.isWhole
             offset = frame.end
             dataEnd = frame.end
+            contentEnd = frame.end
             if !frame.isWhole { note(offset, "the rest of the frame cannot be read") }
         }
         lacksEnd = !isInOrder
@@ -256,6 +261,7 @@ struct SegmentSalvage {
         case (.closeMark, _)?:
             guard let mark = CloseMark(bytes.span.bytes, at: 0) else { return nil }
             closedAt = mark.last
+            endingEnd = offset + CloseMark.encodedBytes
             return (offset + CloseMark.encodedBytes, false)
         case (.footer, let contentBytes)?:
             let length = contentBytes + SkippableFrame.prefixBytes
@@ -263,6 +269,7 @@ struct SegmentSalvage {
             let bytes = try file.read(at: offset, count: length)
             guard let found = try? SegmentFooter(bytes.span.bytes) else { return nil }
             footer = found
+            endingEnd = offset + length
             return (offset + length, false)
         case (.removedIDs, _)?:
             let size = try file.size()
@@ -270,6 +277,7 @@ struct SegmentSalvage {
                 return nil
             }
             removedIDs.append(list)
+            contentEnd = list.end
             return (list.end, false)
         default: return nil
         }
@@ -289,7 +297,7 @@ struct SegmentSalvage {
     private func removedIDs(
         _ file: any File, at offset: Int, until end: Int, from base: Position
     ) -> RemovedIDsInFile? {
-        let last = footer?.coveredThrough ?? Position(UInt64.max - 1)
+        let last = footer?.coveredThrough ?? Position(FormatLimit.positionMax)
         return try? RemovedIDsInFile.read(
             file, path: "", at: offset, until: end, of: base...max(base, last))
     }

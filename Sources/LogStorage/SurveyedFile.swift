@@ -6,8 +6,9 @@ import LogFormat
 /// One segment file, or one that an interrupted repair left.
 struct SurveyedFile {
     enum State {
-        /// Sealed, and all of it is right.
-        case sealed(through: Position)
+        /// Sealed, and all of it is right. Only in the last segment may zeros follow the footer: a
+        /// kill can have kept the room from being truncated.
+        case sealed(through: Position, hasRoom: Bool)
         /// Can be appended to, after mending if need be (R3 to R5).
         case appendable(next: Position)
         /// Had only begun to exist (R1).
@@ -108,7 +109,7 @@ struct SurveyedFile {
         let path = directory + "/" + name
         if let segment = try? SealedSegment(name, in: directory, fileSystem) {
             try check(segment, in: directory, fileSystem)
-            return .sealed(through: segment.footer.coveredThrough)
+            return .sealed(through: segment.footer.coveredThrough, hasRoom: false)
         }
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
         switch try recovery.judge(name, file: file) {
@@ -118,7 +119,7 @@ struct SurveyedFile {
             let segment = try SealedSegment(
                 last: path, file: file, footer: footer, footerAt: footerAt)
             try check(segment, in: directory, fileSystem)
-            return .sealed(through: footer.coveredThrough)
+            return .sealed(through: footer.coveredThrough, hasRoom: true)
         case .closed(let live), .live(let live), .torn(let live, _):
             return .appendable(next: live.contents.next)
         }

@@ -547,7 +547,10 @@ def read_last(data, name):
             return cut(segment) or ("R4", "live", segment, {})
         why = proof(data[damage.offset:end + 1], damage.expected)
         if why:
-            return "R6", "corrupt", segment, {"offset": damage.offset, "proof": why}
+            at = damage.offset
+            while is_list(data, at):  # so the segment was compacted: its footer is what is damaged
+                at += 8 + struct.unpack_from("<I", data, at + 4)[0]
+            return "R6", "corrupt", segment, {"offset": at, "proof": why}
         return cut(segment, torn=True) or ("R5", "torn", segment, {
             "offset": segment.boundary, "bytes": end + 1 - segment.boundary})
 

@@ -110,6 +110,48 @@ import Testing
         }
     }
 
+    @Test(.verifies("REP-3", "REP-5", "CHK-5"))
+    func `a repair that is killed anywhere never lets a position be given away twice`() throws {
+        let files = SimulatedFileSystem()
+        let made = try DamagedLog(on: files, commits: DamagedLog.small, ending: .closed)
+        let released = files.afterKill()
+        let log = made.moved(to: released)
+        let open = try Log(at: TestLog.path, environment: TestLog.environment(released))
+        for _ in 0..<2 {
+            try CheckpointSlots(TestLog.path, fileSystem: released).write(
+                try open.snapshot().checkpoint(states: [], createdAt: 1, seed: 5))
+        }
+        try open.close()
+        let last = Position(UInt64(log.lines.count))
+        for empties in [false, true] {
+            let damaged = log.moved(to: released.afterKill())
+            if empties {
+                try damaged.write([], to: damaged.path(2))
+            } else {
+                try damaged.remove(damaged.path(2))
+            }
+            let base = try #require(damaged.files as? SimulatedFileSystem)
+            let rehearsal = base.afterKill()
+            _ = try log.moved(to: rehearsal).repair().repair()
+            for cut in 0..<rehearsal.operations {
+                var machine = base.afterKill()
+                machine.cutPower(at: cut)
+                _ = try? log.moved(to: machine).repair().repair()
+                machine = machine.afterKill()
+                // Opening refuses, or goes on behind all that was acknowledged.
+                let opened = try? Log(
+                    at: TestLog.path, create: false,
+                    environment: TestLog.environment(machine.afterKill()))
+                if let opened { try #require(opened.next > last, "killed at \(cut)") }
+                _ = try log.moved(to: machine).repair().repair()
+                let after = try Log(
+                    at: TestLog.path, create: false, environment: TestLog.environment(machine))
+                try #require(after.next > last, "killed at \(cut)")
+                try after.close()
+            }
+        }
+    }
+
     @Test(.verifies("REP-5"))
     func `a repair whose power fails anywhere, three times over, is completed by the next`()
         throws

@@ -1,0 +1,185 @@
+// Where damage is said to be: offset and positions of every finding, against what was really damaged.
+// Spec/recovery.md, REC-7 and REC-10.
+
+import DaybookTestKit
+import LogFormat
+import TestSupport
+import Testing
+
+@testable import LogStorage
+
+@Suite struct DamagePlaceTests {
+    private func findings(_ files: any FileSystem) throws -> [Finding] {
+        try LogVerifier(TestLog.path, fileSystem: files).verify { _, _ in nil }.findings
+    }
+
+    /// The positions that a reader delivers, and what ends it.
+    private func read(_ files: any FileSystem) throws -> (positions: [Position], error: LogError?) {
+        var positions: [Position] = []
+        do {
+            try LogReader(TestLog.path, fileSystem: files).forEachLine { prefix, _ in
+                positions.append(prefix.position)
+                return true
+            }
+            return (positions, nil)
+        } catch let error as LogError { return (positions, error) }
+    }
+
+    /// Where the footer of a segment begins.
+    private func footerStart(_ log: DamagedLog, _ segment: Int) throws -> Int {
+        try #require(
+            try SegmentFooter.read(atEndOf: log.files.open(log.path(segment), .read))?.start)
+    }
+
+    @Test(.verifies("REC-7", "REC-10"))
+    func `each of 300 flips in footers is named with its place, and no line is hidden`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed)
+        let files = try #require(log.files as? InMemoryFileSystem)
+        var random = SeededRandom(seed: 18)
+        for number in 0..<300 {
+            let segment = number % 3
+            let start = try footerStart(log, segment)
+            let copy = files.snapshot()
+            let bytes = try #require(copy[log.path(segment)])
+            let bit = start * 8 + Int(random.next() % UInt64((bytes.count - start) * 8))
+            copy.flip(bit: bit, of: log.path(segment))
+            let what: Comment = "bit \(bit) of segment \(segment), whose footer begins at \(start)"
+            let found = try findings(copy)
+            try #require(found.count == 1, what)
+            try #require(found[0].code == "corrupt" && found[0].offset == start, what)
+            let name = SegmentName.of(log.ranges[segment].lowerBound)
+            try #require(found[0].segment == name, what)
+            // A last segment that is damaged is read up to the damage.
+            if segment < 2 { try #require(found[0].positions == log.ranges[segment], what) }
+            try #require(!found[0].detail.contains("logtool"), what)
+            let (positions, error) = try read(copy)
+            let last = log.ranges[segment].upperBound
+            try #require(positions == Array(Position(1)...last), what)
+            try #require(error?.code == .corrupt && error?.offset == start, what)
+            let opening = #expect(throws: LogError.self, what) {
+                try Log(at: TestLog.path, environment: TestLog.environment(copy))
+            }
+            try #require(opening?.offset == start, what)
+        }
+    }
+
+    @Test(.verifies("REC-10", "CMP-24"))
+    func `the lines of a compacted segment whose footer is damaged are read, holes and all`() throws
+    {
+        for isLast in [false, true] {
+            let files = InMemoryFileSystem()
+            var model = CompactionModel(files: files)
+            let log = try model.open()
+            for commit in [[0, 3, 0, 9], [0, 0], [35_000, 28_000], [5, 5, 1], [7]] {
+                try model.append(to: log, paddings: commit)
+            }
+            try log.roll()
+            if !isLast { try model.append(to: log, paddings: [1, 2]) }
+            try model.compact(log) { $0 == 3 || $0 == 10 }
+            try log.close()
+            let copy = files.snapshot()
+            let path = TestLog.path + "/" + SegmentName.of(Position(1))
+            let start = try #require(
+                try SegmentFooter.read(atEndOf: copy.open(path, .read))?.start)
+            let size = try #require(copy[path]?.count)
+            for at in [start + 1, start + 4, start + 40, start + 90, size - 20, size - 7, size - 1]
+            {
+                let damaged = copy.snapshot()
+                damaged.flip(bit: at * 8 + 2, of: path)
+                let found = try findings(damaged)
+                try #require(found.count == 1 && found[0].offset == start, "\(at): \(found)")
+                let (positions, error) = try read(damaged)
+                try #require(error?.offset == start, "\(at): \(String(describing: error))")
+                guard !isLast else { continue }
+                try #require(found[0].positions == Position(1)...Position(12))
+                let all: [UInt64] = [1, 2, 4, 5, 6, 7, 8, 9, 11, 12]
+                try #require(positions.map(\.rawValue) == all, "\(at)")
+            }
+        }
+    }
+
+    @Test(.verifies("REC-7"))
+    func `positions of a finding are those of the damaged frame that cannot be read`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem())
+        let files = try #require(log.files as? InMemoryFileSystem)
+        for segment in 0..<2 {
+            let commits = try log.commits(segment)
+            let start = try footerStart(log, segment)
+            let first = log.ranges[segment].lowerBound
+            for bit in stride(from: SegmentHeader.encodedBytes * 8, to: start * 8, by: 331) {
+                let copy = files.snapshot()
+                copy.flip(bit: bit, of: log.path(segment))
+                let found = try findings(copy)
+                try #require(found.count == 1, "bit \(bit): \(found)")
+                // Nothing is lost where an end mark is damaged.
+                let hit = commits.first { $0.offset * 8 <= bit && bit < $0.end * 8 }
+                var wanted: ClosedRange<Position>?
+                if let hit {
+                    // A frame that is read as a big one, or not at all, loses all its lines.
+                    let frame = commits.filter { $0.frameOffset == hit.frameOffset }
+                    let isHeader = !hit.isBig && bit < (hit.frameOffset + 7) * 8
+                    let from = isHeader ? frame[0] : hit
+                    wanted =
+                        from.positions.lowerBound...(frame.last ?? hit).positions.upperBound
+                    // The end mark of a big commit belongs to it: without it, it is not whole.
+                }
+                try #require(
+                    found[0].positions == wanted, "bit \(bit) of \(first): \(found[0])")
+            }
+        }
+    }
+
+    @Test(.verifies("REC-7"))
+    func `of bytes behind a footer or a clean-shutdown marker the first is named`() throws {
+        for ending in [DamagedLog.Ending.closed, .sealed] {
+            let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
+            let size = try log.read(log.path(2)).count
+            for zeros in [0, 5, 300_000] {
+                let copy = log.moved(
+                    to: try #require(log.files as? InMemoryFileSystem).snapshot())
+                try copy.change(copy.path(2)) {
+                    $0 += [UInt8](repeating: 0, count: zeros) + Array("behind".utf8)
+                }
+                let error = #expect(throws: LogError.self) {
+                    try Log(
+                        at: TestLog.path, account: DamagedLog.account,
+                        environment: TestLog.environment(copy.files))
+                }
+                #expect(error?.offset == size + zeros)
+                #expect(try findings(copy.files).first?.offset == size + zeros)
+            }
+        }
+    }
+
+    @Test(.verifies("ACC-1", "SEG-1", "REC-7"))
+    func `a segment of another account or log is found by every reader`() throws {
+        for segment in 0..<3 {
+            for isAccount in [true, false] {
+                let log = try DamagedLog(on: InMemoryFileSystem()).released()
+                try log.change(log.path(segment)) { bytes in
+                    var header = try SegmentHeader(bytes.span.bytes)
+                    if isAccount { header.account = "eve" } else { header.logID ^= 1 }
+                    bytes.replaceSubrange(0..<SegmentHeader.encodedBytes, with: header.encoded())
+                    guard segment < 2 else { return }
+                    // As if it had been sealed there: the digest is right.
+                    let found = try #require(
+                        try SegmentFooter.read(atEndOf: log.files.open(log.path(segment), .read)))
+                    var footer = found.footer
+                    footer.digest = XXH64.hash(bytes.span.bytes.extracting(0..<found.start))
+                    bytes.replaceSubrange(found.start..., with: footer.encoded())
+                }
+                let offset = isAccount ? 64 : 32
+                let opening = #expect(throws: LogError.self) {
+                    try Log(at: TestLog.path, environment: TestLog.environment(log.files))
+                }
+                #expect(opening?.offset == offset)
+                let error = try read(log.files).error
+                #expect(error?.code == .corrupt && error?.offset == offset)
+                let found = try findings(log.files)
+                #expect(!found.isEmpty && found.allSatisfy { $0.offset == offset })
+                let expected = isAccount ? "another account" : "another log"
+                #expect(found.allSatisfy { $0.detail.contains(expected) })
+            }
+        }
+    }
+}
