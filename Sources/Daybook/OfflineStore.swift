@@ -76,8 +76,10 @@ public struct OfflineStore: Sendable {
     ///   - environment: file system, clock and randomness; tests bring their own.
     ///   - progress: called now and then with the number of events folded so far and their total,
     ///     where there are many: at the first opening with a new or changed view.
-    /// - Throws: `LogError`: `locked` if somebody has the log open, `wrongAccount`, `newerVersion`,
-    ///   `corrupt`, …; `EventError` (`refused`) for a URL that is not one of a folder on this device.
+    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for
+    ///   rules, upcasters, views or a policy that do not go together (`Spec/events.md`, EVT-15),
+    ///   naming them. `LogError`: `locked` if somebody has the log open, `wrongAccount`,
+    ///   `newerVersion`, `corrupt`, …
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
         at url: URL, account: String? = nil, secrets: (any SecretStore)? = nil,
@@ -86,6 +88,7 @@ public struct OfflineStore: Sendable {
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
+        try compaction?.check()
         let directory = try url.localPath()
         try await finishErasure(of: secrets, with: directory, environment)
         let events = try await EventStore.open(
@@ -129,6 +132,7 @@ public struct OfflineStore: Sendable {
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
+        try compaction?.check()
         let directory = try url.localPath()
         try await finishErasure(of: secrets, with: directory, environment)
         let events = try await EventStore.open(
@@ -180,6 +184,15 @@ public struct OfflineStore: Sendable {
         _ payload: some EventPayload, durability: Durability = .durable
     ) async throws -> Appended {
         try await events.append(payload, durability: durability)
+    }
+
+    /// Records an event of the app's own that replaces what another has set: it counts more, whatever
+    /// the clock says. See `EventStore.append(_:replacing:durability:)`.
+    @discardableResult
+    public func append(
+        _ payload: some EventPayload, replacing stamp: Stamp?, durability: Durability = .durable
+    ) async throws -> Appended {
+        try await events.append(payload, replacing: stamp, durability: durability)
     }
 
     /// Checks the state and records events, with nothing in between. See `EventStore.write(_:)`.

@@ -8,26 +8,32 @@ public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
+    /// The prefix of the types that only the library names, and those that it has named.
+    private var reserved: (prefix: String, types: Set<String>)?
+    /// What is wrong with the first rule or upcaster that was left out.
+    private(set) var fault: EventError?
     /// All types that have a rule or an upcaster.
     private(set) var known = KnownTypes()
 
     /// Bytes of a line of a shipped type.
     package static let shippedBytesMax = 256 * 1024
 
-    /// Creates a catalogue. Of two rules for one type the later counts.
+    /// Creates a catalogue.
+    ///
+    /// A rule or an upcaster that does not fit is left out, and `EventStore.open` refuses the
+    /// catalogue, naming it (`EventError`, `refused`).
     ///
     /// - Parameters:
     ///   - rules: one for each known type.
-    ///   - upcasters: at most one from each type, and no way round in a circle: anything else is a
-    ///     mistake in the program and stops it.
+    ///   - upcasters: at most one from each type, and no way round in a circle.
     public init(_ rules: [EventRule] = [], upcasters: [Upcaster] = []) {
         add(rules, upcasters)
     }
 
-    /// This catalogue and more.
+    /// This catalogue and more. What does not fit is left out, as in `init`.
     ///
     /// - Parameters:
-    ///   - rules: of more types, or other rules of known ones.
+    ///   - rules: of types that have none yet.
     ///   - upcasters: as in `init`, together with those that are there.
     public func adding(_ rules: [EventRule], upcasters: [Upcaster] = []) -> EventCatalogue {
         var result = self
@@ -36,15 +42,19 @@ public struct EventCatalogue: Sendable {
     }
 
     private mutating func add(_ rules: [EventRule], _ upcasters: [Upcaster]) {
-        for rule in rules { self.rules[rule.type] = rule }
+        for rule in rules {
+            if let fault = fault(of: rule) {
+                self.fault = self.fault ?? fault
+            } else {
+                self.rules[rule.type] = rule
+            }
+        }
         for upcaster in upcasters {
-            let type = upcaster.oldType
-            precondition(
-                self.upcasters[type] == nil, "two upcasters lead from the event type \(type)")
-            precondition(
-                newestType(of: upcaster.newType) != type,
-                "upcasters lead from the event type \(type) back to it")
-            self.upcasters[type] = upcaster
+            if let fault = fault(of: upcaster) {
+                self.fault = self.fault ?? fault
+            } else {
+                self.upcasters[upcaster.oldType] = upcaster
+            }
         }
         let types = Set([String](self.rules.keys) + self.upcasters.keys).map(EntityID.init).sorted()
         known = KnownTypes(
@@ -52,6 +62,79 @@ public struct EventCatalogue: Sendable {
                 let rule = self.rules[type.string]
                 return (type.string, rule, rule ?? self.rules[newestType(of: type.string)])
             })
+    }
+
+    private func fault(of rule: EventRule) -> EventError? {
+        if rule.type.isEmpty {
+            return EventError(.refused, "a rule has an empty event type. Name the type")
+        }
+        if rule.action?.isEmpty ?? false {
+            return EventError(
+                .refused,
+                "the rule of the event type \(rule.type) has an empty action. Name the action, or "
+                    + "leave it out to keep the type on the device")
+        }
+        if isReserved(rule.type) || isBuiltIn(rule.type) {
+            return Self.reserved(rule.type, "a rule")
+        }
+        guard rules[rule.type] == nil else {
+            return EventError(
+                .refused, "two rules are for the event type \(rule.type). Leave one out")
+        }
+        return nil
+    }
+
+    private func fault(of upcaster: Upcaster) -> EventError? {
+        let (old, new) = (upcaster.oldType, upcaster.newType)
+        if old.isEmpty || new.isEmpty {
+            return EventError(
+                .refused, "the upcaster from '\(old)' to '\(new)' has an empty event type")
+        }
+        if isReserved(old) || isBuiltIn(old) { return Self.reserved(old, "an upcaster") }
+        if isReserved(new) { return Self.reserved(new, "an upcaster") }
+        if upcasters[old] != nil {
+            return EventError(
+                .refused, "two upcasters lead from the event type \(old). Leave one out")
+        }
+        guard newestType(of: new) != old else {
+            return EventError(
+                .refused,
+                "upcasters lead from the event type \(old) back to it. Leave one of them out")
+        }
+        return nil
+    }
+
+    // MARK: Reserved types
+
+    /// This catalogue, whose types nobody else may define, nor others with a prefix.
+    package func reserving(_ prefix: String) -> EventCatalogue {
+        var result = self
+        result.reserved = (prefix, Set(rules.keys))
+        return result
+    }
+
+    /// Whether a type is one that only a later release of the library may define.
+    func isReserved(_ type: String) -> Bool {
+        guard let reserved else { return false }
+        return type.hasPrefix(reserved.prefix) && !reserved.types.contains(type)
+    }
+
+    /// Whether views need events that a program could take out which knows this library's types
+    /// only.
+    func isConcerned(by needs: ViewNeeds) -> Bool {
+        guard let reserved else { return false }
+        return needs.needs.contains { need in
+            need.types.map { !reserved.types.isDisjoint(with: $0) } ?? true
+        }
+    }
+
+    private func isBuiltIn(_ type: String) -> Bool { reserved?.types.contains(type) ?? false }
+
+    static func reserved(_ type: String, _ culprit: String) -> EventError {
+        EventError(
+            .refused,
+            "\(culprit) is of the event type \(type), which belongs to the library. Name a type of "
+                + "your own, such as com.example.\(type)")
     }
 
     /// This catalogue for a log that all accounts share: shipped types are refused there, since

@@ -41,7 +41,7 @@ public enum OfflineModel {
         EventRule(type: "daybook.sync.pulled", action: nil) { _ in },
         EventRule(type: "daybook.sync.discarded", action: nil) { _ in },
         EventRule(type: "daybook.sync.reinstated", action: nil) { _ in },
-    ])
+    ]).reserving(prefix)
 
     /// The views that follow from them.
     public static let views: [any ListableView.Type] = [

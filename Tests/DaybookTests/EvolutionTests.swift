@@ -179,6 +179,8 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         // In the form they were recorded in, not half way.
         #expect(store.view(Trips.self).types.filter { $0 == TripPlannedV2.type }.count == 1)
         try await store.close()
+        // What a checkpoint covers is not looked at again.
+        for path in files.image.keys where path.contains("/checkpoints/") { files[path] = nil }
         store = try await open(files, upcasters: upcasters + [broken])
         #expect(store.events.upcastFailures == expected)
         try await store.close()
@@ -205,29 +207,26 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
     }
 
     @Test(.verifies("EVT-10"))
-    func `upcasters that lead round in a circle, or two ways, stop the program`() async {
-        await #expect(processExitsWith: .failure) {
-            _ = Upcaster(from: "a", to: "a") { $0 }
+    func `upcasters that lead round in a circle, or two ways, are refused`() async throws {
+        let chains: [([(String, String)], culprit: String)] = [
+            ([("a", "a")], "a"),
+            ([("a", "b"), ("b", "c"), ("c", "a")], "c"),
+            ([("a", "b"), ("a", "c")], "a"),
+        ]
+        for (chain, culprit) in chains {
+            let error = await #expect(throws: EventError.self) {
+                _ = try await OfflineStore.inMemory(
+                    upcasters: chain.map { Upcaster(from: $0, to: $1) { $0 } })
+            }
+            #expect(error?.code == .refused)
+            #expect(error?.detail.contains("from the event type \(culprit)") == true)
         }
-        await #expect(processExitsWith: .failure) {
-            _ = EventCatalogue(
-                upcasters: [
-                    Upcaster(from: "a", to: "b") { $0 }, Upcaster(from: "b", to: "c") { $0 },
-                    Upcaster(from: "c", to: "a") { $0 },
-                ])
-        }
-        await #expect(processExitsWith: .failure) {
-            _ = EventCatalogue(upcasters: [Upcaster(from: "a", to: "b") { $0 }])
-                .adding([], upcasters: [Upcaster(from: "a", to: "c") { $0 }])
-        }
-        await #expect(processExitsWith: .success) {
-            let catalogue = EventCatalogue(
-                upcasters: [
-                    Upcaster(from: "b", to: "c") { $0 }, Upcaster(from: "a", to: "b") { $0 },
-                    Upcaster(from: "x", to: "c") { $0 },
-                ])
-            guard catalogue.newestType(of: "a") == "c" else { preconditionFailure() }
-        }
+        let catalogue = EventCatalogue(
+            upcasters: [
+                Upcaster(from: "b", to: "c") { $0 }, Upcaster(from: "a", to: "b") { $0 },
+                Upcaster(from: "x", to: "c") { $0 },
+            ])
+        #expect(catalogue.newestType(of: "a") == "c")
     }
 
     // MARK: Stored states

@@ -68,6 +68,7 @@ struct Registers: CompactableView, Equatable {
 struct Settled: SettlementView, Codable {
     static let name = "settled"
     static let version = 1
+    static let eventTypes: Set<String>? = ["settled"]
     var through: UInt64 = 0
 
     mutating func fold(_ event: Event) {
@@ -78,10 +79,12 @@ struct Settled: SettlementView, Codable {
     func isSettled(_ stamp: Stamp) -> Bool { stamp.sequence <= through }
 }
 
-/// Counts every event: no order, no rule, and no way to come to the same without them.
+/// Counts every event: no order, no rule, and no way to come to the same without them; but it does
+/// without those that went.
 struct Counter: Projection, Codable {
     static let name = "counter"
     static let version = 1
+    static let allowsCompaction = true
     var count = 0
     mutating func fold(_ event: Event) { count += 1 }
 }
@@ -90,6 +93,7 @@ struct Counter: Projection, Codable {
 struct UnstoredCounter: Projection {
     static let name = "unstored"
     static let version = 1
+    static let allowsCompaction = true
     var count = 0
     mutating func fold(_ event: Event) { count += 1 }
 }

@@ -14,6 +14,8 @@ struct CompactionHorizon: Sendable {
     let states: [any Projection]
     /// Views that keep the limit back, since no stored state of theirs reaches further.
     let heldBackBy: [String]
+    /// The views that need events which no other view needs.
+    let needs: ViewNeeds
 
     /// The horizon of the stored states: those of the older of two checkpoints. With fewer, nothing
     /// may go yet.
@@ -21,7 +23,7 @@ struct CompactionHorizon: Sendable {
     /// - Throws: `LogError`.
     /// - Complexity: O(states).
     static func stored(
-        _ log: Log, _ views: ViewSet, _ environment: LogEnvironment
+        _ log: Log, _ views: ViewSet, _ needs: ViewNeeds, _ environment: LogEnvironment
     ) throws -> CompactionHorizon {
         let checkpoints = CheckpointSlots(log.directory, fileSystem: environment.fileSystem)
             .usable().filter { $0.logID == log.id }
@@ -46,25 +48,28 @@ struct CompactionHorizon: Sendable {
         return CompactionHorizon(
             limit: limit, position: oldest.position, states: judges.projections,
             heldBackBy: Set(stored.joined().filter { $0.value < oldest.position }.map(\.key))
-                .sorted())
+                .sorted(),
+            needs: needs)
     }
 
     /// The horizon that the stored states would come to if they were written now: for looking only.
     ///
     /// - Parameter others: states of views that are not known here; they stay where they are.
     static func present(
-        _ views: ViewSet, at position: Position, others: [StoredState]
+        _ views: ViewSet, at position: Position, others: [StoredState], needs: ViewNeeds
     ) -> CompactionHorizon {
         let unstored = views.unstored
         guard unstored.isEmpty else { return none(heldBackBy: unstored) }
         return CompactionHorizon(
             limit: others.reduce(position) { min($0, $1.position) }, position: position,
             states: views.projections,
-            heldBackBy: others.filter { $0.position < position }.map(\.name).sorted())
+            heldBackBy: others.filter { $0.position < position }.map(\.name).sorted(),
+            needs: needs)
     }
 
     private static func none(heldBackBy views: [String]) -> CompactionHorizon {
-        CompactionHorizon(limit: .zero, position: .zero, states: [], heldBackBy: views)
+        CompactionHorizon(
+            limit: .zero, position: .zero, states: [], heldBackBy: views, needs: ViewNeeds())
     }
 }
 

@@ -7,6 +7,8 @@ package enum CompactionVerdict: Hashable, Sendable {
     /// Nothing needs it.
     case goes
     case stays(KeptReason)
+    /// Only these views need it, which do not say which events they no longer need.
+    case staysForViews([String])
 }
 
 /// Judges events by the states of views.
@@ -14,6 +16,7 @@ package struct CompactionJudge: Sendable {
     private let limit: Position
     private let views: [any CompactableView]
     private let settlements: [any SettlementView]
+    private let needs: ViewNeeds
     private let catalogue: EventCatalogue
 
     /// Creates a judge.
@@ -22,7 +25,21 @@ package struct CompactionJudge: Sendable {
     ///   - states: the states of all views at a position; those that have no say are passed over.
     ///   - limit: only events up to here may go; at most the states' position.
     package init(states: [any Projection], limit: Position, catalogue: EventCatalogue) {
+        self.init(states: states, limit: limit, needs: ViewNeeds(), catalogue: catalogue)
+    }
+
+    /// Creates a judge by a horizon.
+    init(_ horizon: CompactionHorizon, catalogue: EventCatalogue) {
+        self.init(
+            states: horizon.states, limit: horizon.limit, needs: horizon.needs,
+            catalogue: catalogue)
+    }
+
+    private init(
+        states: [any Projection], limit: Position, needs: ViewNeeds, catalogue: EventCatalogue
+    ) {
         self.limit = limit
+        self.needs = needs
         views = states.compactMap { $0 as? any CompactableView }
         settlements = states.compactMap { $0 as? any SettlementView }
         self.catalogue = catalogue
@@ -49,7 +66,8 @@ package struct CompactionJudge: Sendable {
         guard let successors else { return .stays(event.isKnownType ? .noRule : .unknownType) }
         guard isSettled(event.stamp) else { return .stays(.unsettled) }
         guard successors.allSatisfy(isSettled) else { return .stays(.successorUnsettled) }
-        return .goes
+        let views = needs.views(needing: event.type)
+        return views.isEmpty ? .goes : .staysForViews(views)
     }
 
     /// In doubt false: without a view that knows, nothing is settled that might be shipped.

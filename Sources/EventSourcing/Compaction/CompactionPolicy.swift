@@ -17,6 +17,21 @@ public struct CompactionPolicy: Sendable {
 
     /// Creates a policy: 30 % of the log and 1 MiB at least, at any time unless `isIdle` is given.
     public init(isIdle: @escaping @Sendable () -> Bool = { true }) { self.isIdle = isIdle }
+
+    /// - Throws: `EventError` (`refused`) for a number that makes no sense, naming it.
+    package func check() throws(EventError) {
+        guard (0...1).contains(garbageShare) else {
+            throw EventError(
+                .refused,
+                "the compaction policy's garbageShare is \(garbageShare). Give it a share from 0 to 1"
+            )
+        }
+        guard garbageBytesMin >= 0 else {
+            throw EventError(
+                .refused,
+                "the compaction policy's garbageBytesMin is \(garbageBytesMin). Give it 0 or more")
+        }
+    }
 }
 
 /// What a store did by itself.

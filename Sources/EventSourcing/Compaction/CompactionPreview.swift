@@ -68,10 +68,10 @@ package struct CompactionPreview {
         let others = (newest?.states ?? []).filter {
             !$0.isOfStore && !views.names.contains($0.name)
         }
-        let horizon = CompactionHorizon.present(views, at: last, others: others)
-        let survey = CompactionSurvey(
-            reader, states: horizon.states, limit: horizon.limit, catalogue: catalogue,
-            isLiveSealed: true)
+        let needs = views.needs.adding(
+            ViewNeeds(restoredFrom: newest?.states ?? []), but: views.names)
+        let horizon = CompactionHorizon.present(views, at: last, others: others, needs: needs)
+        let survey = CompactionSurvey(reader, horizon, catalogue: catalogue, isLiveSealed: true)
         var report = try survey.report(now: now) { progress(count + $0) }
         report.heldBackBy = horizon.heldBackBy
         return report

@@ -21,6 +21,19 @@ public struct CompactionReport: Hashable, Sendable {
         public init(type: String) { self.type = type }
     }
 
+    /// What stayed for one view's sake.
+    public struct KeptForView: Hashable, Sendable {
+        /// The view.
+        public var view: String
+        /// Events that would have gone but for this view and others like it.
+        public var events = 0
+        /// Bytes of their lines, newlines included, before compression.
+        public var bytes = 0
+
+        /// Creates an empty entry.
+        public init(view: String) { self.view = view }
+    }
+
     /// The types, by name.
     public var types: [TypeReport] = []
     /// Bytes of all segments on disk before.
@@ -39,6 +52,10 @@ public struct CompactionReport: Hashable, Sendable {
     public var limit = Position.zero
     /// Views that kept the limit back: no stored state of theirs reaches further.
     public var heldBackBy: [String] = []
+    /// Views that need events which no other view needs any more, by name. They do not say which
+    /// events they no longer need (`Projection.allowsCompaction`), so what stays for their sake
+    /// grows with the log.
+    public var keptForViews: [KeptForView] = []
     /// Whether nothing was changed, as asked.
     public var isDryRun = false
 
@@ -61,6 +78,11 @@ struct CompactionTally {
     private(set) var lineBytes = 0
     private(set) var freedBytes = 0
     private(set) var removed = 0
+    private var views: [String: CompactionReport.KeptForView] = [:]
+
+    var keptForViews: [CompactionReport.KeptForView] {
+        views.values.sorted { EntityID($0.view) < EntityID($1.view) }
+    }
 
     mutating func add(_ event: Event, _ verdict: CompactionVerdict) {
         let bytes = event.lineBytes + 1
@@ -69,6 +91,9 @@ struct CompactionTally {
         row.events += 1
         switch verdict {
         case .stays(let reason): row.kept[reason, default: 0] += 1
+        case .staysForViews(let names):
+            row.kept[.view, default: 0] += 1
+            for name in names { add(CompactionReport.KeptForView(name, events: 1, bytes: bytes)) }
         case .goes:
             row.removed += 1
             row.freedBytes += bytes
@@ -76,6 +101,12 @@ struct CompactionTally {
             freedBytes += bytes
         }
         types[event.type] = row
+    }
+
+    private mutating func add(_ kept: CompactionReport.KeptForView) {
+        views[kept.view, default: CompactionReport.KeptForView(view: kept.view)].events +=
+            kept.events
+        views[kept.view]?.bytes += kept.bytes
     }
 
     /// What would have gone stays after all.
@@ -102,8 +133,17 @@ struct CompactionTally {
             sum.kept.merge(row.kept, uniquingKeysWith: +)
             types[type] = sum
         }
+        for kept in other.views.values { add(kept) }
         lineBytes += other.lineBytes
         freedBytes += other.freedBytes
         removed += other.removed
+    }
+}
+
+extension CompactionReport.KeptForView {
+    fileprivate init(_ view: String, events: Int, bytes: Int) {
+        self.init(view: view)
+        self.events = events
+        self.bytes = bytes
     }
 }

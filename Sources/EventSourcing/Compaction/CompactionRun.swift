@@ -29,8 +29,7 @@ struct CompactionRun: Sendable {
     func run() throws -> CompactionReport {
         defer { log.refillReserve() }
         let reader = LogReader(log.directory, fileSystem: environment.fileSystem)
-        let judge = CompactionJudge(
-            states: horizon.states, limit: horizon.limit, catalogue: catalogue)
+        let judge = CompactionJudge(horizon, catalogue: catalogue)
         var segments = try log.sealedSegments()
         var report = CompactionReport()
         report.bytesBefore = try reader.outline().reduce(0) { $0 + $1.bytes }
@@ -56,6 +55,7 @@ struct CompactionRun: Sendable {
             tally.add(event, .stays(.liveSegment))
             return true
         }
+        report.keptForViews = tally.keptForViews
         report.types = tally.types.values.sorted { EntityID($0.type) < EntityID($1.type) }
         report.bytesAfter = try reader.outline().reduce(0) { $0 + $1.bytes }
         report.compactedThrough = try log.compactedThrough()

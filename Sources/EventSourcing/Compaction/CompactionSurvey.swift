@@ -5,7 +5,7 @@ import LogFormat
 import LogStorage
 
 /// A look at all that a log holds.
-package struct CompactionSurvey {
+struct CompactionSurvey {
     private let reader: LogReader
     private let catalogue: EventCatalogue
     private let judge: CompactionJudge
@@ -15,18 +15,17 @@ package struct CompactionSurvey {
     /// Creates a look.
     ///
     /// - Parameters:
-    ///   - states: the states of all views at the log's end.
-    ///   - limit: the position up to which events may go.
+    ///   - horizon: what to judge by, at the log's end.
     ///   - isLiveSealed: whether the live segment counts as if it were sealed.
-    package init(
-        _ reader: LogReader, states: [any Projection], limit: Position, catalogue: EventCatalogue,
+    init(
+        _ reader: LogReader, _ horizon: CompactionHorizon, catalogue: EventCatalogue,
         isLiveSealed: Bool
     ) {
         self.reader = reader
         self.catalogue = catalogue
-        self.limit = limit
+        limit = horizon.limit
         self.isLiveSealed = isLiveSealed
-        judge = CompactionJudge(states: states, limit: limit, catalogue: catalogue)
+        judge = CompactionJudge(horizon, catalogue: catalogue)
     }
 
     /// Judges every event.
@@ -36,7 +35,7 @@ package struct CompactionSurvey {
     ///   - judged: called with the number of events so far; what it throws ends the look.
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes).
-    package func report(
+    func report(
         now: Int64, judged: (Int) throws -> Void = { _ in }
     ) throws -> CompactionReport {
         let segments = try reader.outline()
@@ -69,6 +68,7 @@ package struct CompactionSurvey {
         if sum.removed > 0 { report.compactedThrough = max(report.compactedThrough, limit) }
         report.idsRemembered = try reader.rememberedIDs(now: now) + sum.removed
         report.limit = limit
+        report.keptForViews = sum.keptForViews
         report.types = sum.types.values.sorted { EntityID($0.type) < EntityID($1.type) }
         return report
     }

@@ -50,7 +50,8 @@ extension EventStore {
 
     /// Takes out of the log what nothing needs any more: values that were replaced, records that
     /// were summed up. Views stay as they are, whatever is recorded later. Ids stay known for 90
-    /// days.
+    /// days. Events that an app's own view takes in stay, unless the view is a `CompactableView` or
+    /// `allowsCompaction`; the report says how many.
     ///
     /// Stores the views' states first. Appends go on meanwhile. One compaction runs at a time; others
     /// wait. Cancelling the task ends it before the next frame, with the segments done so far
@@ -115,10 +116,10 @@ extension EventStore {
     /// The states to judge by. Where the stored ones do not reach the present, both checkpoints are
     /// written anew.
     private func horizon() async throws -> CompactionHorizon {
-        let (log, views, environment) = (log, views, environment)
+        let (log, views, needs, environment) = (log, views, needs, environment)
         func stored() async throws -> CompactionHorizon {
             try await BlockingWork.run(.utility) {
-                try CompactionHorizon.stored(log, views, environment)
+                try CompactionHorizon.stored(log, views, needs, environment)
             }
         }
         let present = lastDurable
@@ -133,10 +134,10 @@ extension EventStore {
     }
 
     private func survey(_ stop: StopSign) async throws -> CompactionReport {
-        let horizon = CompactionHorizon.present(views, at: lastDurable, others: unknownStates)
+        let horizon = CompactionHorizon.present(
+            views, at: lastDurable, others: unknownStates, needs: needs)
         let survey = CompactionSurvey(
-            LogReader(directory, fileSystem: environment.fileSystem), states: horizon.states,
-            limit: horizon.limit, catalogue: catalogue,
+            LogReader(directory, fileSystem: environment.fileSystem), horizon, catalogue: catalogue,
             isLiveSealed: log.liveBytes >= Self.sealedBytesMin)
         let now = environment.now()
         return try await BlockingWork.run(.utility) {
@@ -249,7 +250,7 @@ extension EventStore {
     private func estimateGarbage() async throws -> GarbageEstimate? {
         let look = GarbageLook(
             log: log, catalogue: catalogue, environment: environment,
-            horizon: .present(views, at: lastDurable, others: unknownStates),
+            horizon: .present(views, at: lastDurable, others: unknownStates, needs: needs),
             sealedCount: log.sealedCount,
             liveBytes: log.liveBytes,
             bytesMin: compaction.bytesAtLook + compaction.bytesAtLook / 4)

@@ -46,8 +46,7 @@ struct GarbageLook: Sendable {
         }
         estimate.heldBackBy = horizon.heldBackBy
         guard estimate.bytes >= bytesMin else { return nil }
-        let judge = CompactionJudge(
-            states: horizon.states, limit: horizon.limit, catalogue: catalogue)
+        let judge = CompactionJudge(horizon, catalogue: catalogue)
         var tally = CompactionTally()
         try log.forEachLine(inSampleOf: Self.sampledFrames) { prefix, line in
             guard prefix.position <= horizon.limit else { return }

@@ -45,6 +45,8 @@ public enum KeptReason: String, Hashable, Sendable, CaseIterable {
     case unknownType = "unknown-type"
     /// No view has a rule that says when events of its type have lost.
     case noRule = "no-rule"
+    /// A view takes in its type and does not say which events it no longer needs.
+    case view
     /// It lies behind a view's oldest checkpoint.
     case afterCheckpoint = "after-checkpoint"
     /// Its segment is still written to.

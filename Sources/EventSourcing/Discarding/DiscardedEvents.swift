@@ -132,5 +132,7 @@ extension DiscardedEvents: CompactableView {
 
 extension StoredState {
     /// Whether it is the store's own and not a view's.
-    var isOfStore: Bool { name == TimeFloor.stateName || name == DiscardedEvents.stateName }
+    var isOfStore: Bool {
+        [TimeFloor.stateName, DiscardedEvents.stateName, ViewNeeds.stateName].contains(name)
+    }
 }

@@ -34,8 +34,6 @@ public struct Upcaster: Sendable {
         from oldType: String, to newType: String,
         _ convert: @escaping @Sendable (_ json: [UInt8]) throws -> [UInt8]
     ) {
-        precondition(
-            oldType != newType, "an upcaster leads from the event type \(oldType) to itself")
         self.oldType = oldType
         self.newType = newType
         self.convert = convert

@@ -24,6 +24,11 @@ public protocol Projection: Sendable {
     /// The types, in their newest form, of the events that `fold` takes in; nil for all. A store hands
     /// on no others, so what the view does with them would be lost: naming the types saves time only.
     static var eventTypes: Set<String>? { get }
+    /// True for a view that does without superseded events: without those that other views say were
+    /// replaced it comes to the same, as one does that keeps the newest values only. While it is
+    /// false, compaction keeps all events of `eventTypes`, so name them. A `CompactableView` says
+    /// itself which events it needs, and is not asked.
+    static var allowsCompaction: Bool { get }
     /// The state before the first event.
     init()
     /// Takes in one event. Events of types that the view does not know must be ignored.
@@ -40,6 +45,9 @@ public protocol Projection: Sendable {
 extension Projection {
     /// False.
     public static var dependsOnRules: Bool { false }
+
+    /// False: compaction keeps the events that the view takes in.
+    public static var allowsCompaction: Bool { false }
 
     /// Nil: the view takes in all events.
     public static var eventTypes: Set<String>? { nil }

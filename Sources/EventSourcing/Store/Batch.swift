@@ -45,7 +45,8 @@ final class CheckedDraft: Sendable {
 /// What an append comes to, before it has a place.
 enum PreparedEvent {
     case known(Appended)
-    case new(CheckedDraft)
+    /// An event of this log, with the LWW timestamp of the value that it replaces.
+    case new(CheckedDraft, replacing: Stamp?)
     /// An event that another log has made, or an earlier life of this one.
     case received(ForeignEvent)
 }
@@ -60,6 +61,8 @@ struct BatchEncoder {
     private var earlier = IDTable()
     private var placed: [PlacedDraft] = []
     private var results: [Appended] = []
+    /// The time of the last event that replaces a value: those behind it count more.
+    private var raised = Timestamp(milliseconds: .min)
 
     private struct PlacedDraft: Sendable {
         let draft: CheckedDraft
@@ -89,15 +92,18 @@ struct BatchEncoder {
     /// Gives an event its place.
     ///
     /// - Parameter now: the time, asked for if the event has none.
-    /// - Throws: `EventError` (`idReused`) for an id that another event of the batch has.
+    /// - Throws: `EventError`: `idReused` for an id that another event of the batch has; `refused` for
+    ///   a value that nothing can replace.
     mutating func add(_ prepared: PreparedEvent, now: () -> Int64) throws(EventError) {
         let draft: CheckedDraft
         let prefix: LinePrefix
+        var replaced: Stamp?
         var isReceived = false
         switch prepared {
         case .known(let appended): return results.append(appended)
-        case .new(let new):
+        case .new(let new, let stamp):
             draft = new
+            replaced = stamp
             prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
         case .received(let event):
             isReceived = true
@@ -115,7 +121,11 @@ struct BatchEncoder {
                 Appended(id: draft.id, position: twin.prefix.position, isNew: false))
         }
         earlier.set(prefix.id, to: UInt64(placed.count))
-        let time = draft.draft.time ?? floor.time(now: now())
+        var time = draft.draft.time ?? max(floor.time(now: now()), raised)
+        if let replaced {
+            time = try time.behind(replaced, source: source, sequence: next.rawValue)
+            raised = max(raised, time)
+        }
         floor.add(time)
         placed.append(PlacedDraft(draft: draft, prefix: prefix, time: time))
         results.append(Appended(id: draft.id, position: next, isNew: true))

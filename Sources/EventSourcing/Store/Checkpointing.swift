@@ -15,6 +15,10 @@ struct Checkpointing {
     /// The one that is being written.
     var running: Task<Void, any Error>?
 
+    /// Whether views need events of the library's own types, and no checkpoint says so: a program
+    /// that does not know the views could take such events out.
+    var areNeedsNew = false
+
     /// Events after which a checkpoint is worth its writing.
     private static let eventsMin = 1_000
     /// How many times as long as the states the tail has to be.
@@ -33,8 +37,9 @@ struct Checkpointing {
     /// reading the states at most, and all checkpoints together write a fraction of what the events
     /// are long.
     var isDue: Bool {
-        running == nil && tailEvents >= Self.eventsMin
-            && tailBytes >= stateBytes * Self.tailStatesMin
+        running == nil
+            && (areNeedsNew
+                || tailEvents >= Self.eventsMin && tailBytes >= stateBytes * Self.tailStatesMin)
     }
 
     /// Whether one is due when the store is closed.
@@ -52,6 +57,7 @@ struct Checkpointing {
     mutating func begin() {
         tailEvents = 0
         tailBytes = 0
+        areNeedsNew = false
     }
 
     /// The newest checkpoint has so many bytes of state.
@@ -66,6 +72,7 @@ struct CheckpointJob: Sendable {
     let captures: [ViewCapture]
     let floor: TimeFloor
     let discarded: DiscardedEvents
+    let needs: ViewNeeds
     /// States of views that are not known here, at the positions they had.
     let unknown: [StoredState]
     let environment: LogEnvironment
@@ -85,6 +92,7 @@ struct CheckpointJob: Sendable {
         }
         states.append(try floor.stored(at: snapshot.position))
         if let discarded = discarded.stored(at: snapshot.position) { states.append(discarded) }
+        if let needs = try needs.stored(at: snapshot.position) { states.append(needs) }
         let checkpoint = snapshot.checkpoint(
             states: states, createdAt: environment.now(),
             seed: UInt32(truncatingIfNeeded: environment.random()))

@@ -64,6 +64,8 @@ public actor EventStore {
     private var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     let unknownStates: [StoredState]
+    /// The views that need every event that they take in.
+    let needs: ViewNeeds
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
 
@@ -74,6 +76,9 @@ public actor EventStore {
     private static let relaxedBytesMax = 64 * 1024
     /// Appends after which no more are waited for before a commit is written.
     private static let requestsMax = 1_024
+    /// How far ahead of the clock the time may be that an app gives an event: no mistake about time
+    /// zones loses an event, and no slip of units sets a value for ever.
+    private static let leadMillisecondsMax: Int64 = 24 * 3_600_000
     /// Commits that follow each other before anybody else has a turn.
     private static let groupsMax = 16
     /// How long a relaxed event waits at most.
@@ -91,7 +96,9 @@ public actor EventStore {
     ///   - views: the views to keep.
     ///   - environment: file system, clock and randomness.
     ///   - progress: called now and then with the number of events folded so far and their total.
-    /// - Throws: `LogError` as `Log.init`, and `corrupt` for a line that is not an event.
+    /// - Throws: `EventError` (`refused`) for rules, upcasters or views that do not go together, naming
+    ///   them (Spec/events.md, EVT-15); nothing was opened then. `LogError` as `Log.init`, and
+    ///   `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
     ///   stored state, or one of another version.
     public static func open(
@@ -117,6 +124,8 @@ public actor EventStore {
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> EventStore {
+        if let fault = catalogue.fault { throw fault }
+        try ViewSet.check(views)
         let store = try await BlockingWork.run {
             let log = try Log(
                 at: directory, account: account, create: create, isShared: isShared,
@@ -148,6 +157,7 @@ public actor EventStore {
         floor = opening.floor
         checkpointing = opening.checkpointing
         unknownStates = opening.unknown
+        needs = opening.needs
         recovery = log.recovery
     }
 
@@ -274,17 +284,36 @@ public actor EventStore {
     /// Cancelling the calling task does not undo an append that is waiting.
     ///
     /// - Returns: for each draft, in order, where it is.
-    /// - Throws: `EventError` for a draft that is refused, one of a type that only the store writes
-    ///   (`daybook.sync.…`) included; then none was recorded. `LogError`:
-    ///   `diskFull` with nothing recorded, `indeterminate`, `closed`, `corrupt`.
+    /// - Throws: `EventError` for a draft that is refused, also for a time more than 24 hours ahead of
+    ///   the clock, for a reserved type and for one that only the store writes (`daybook.sync.…`);
+    ///   then none was recorded. `LogError`: `diskFull` with nothing recorded, `indeterminate`,
+    ///   `closed`, `corrupt`.
     /// - Complexity: O(bytes), and an index lookup for each event.
     @discardableResult
     public nonisolated(nonsending) func append(
         _ drafts: [EventDraft], durability: Durability = .durable
     ) async throws -> [Appended] {
+        try await append(drafts, durability, asHistory: false)
+    }
+
+    /// Records events that were recorded elsewhere before, as `append(_:durability:)`. They keep
+    /// their times, however far ahead, and may be of types that only a later release knows.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    @discardableResult
+    package nonisolated(nonsending) func append(
+        history drafts: [EventDraft], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await append(drafts, durability, asHistory: true)
+    }
+
+    private nonisolated(nonsending) func append(
+        _ drafts: [EventDraft], _ durability: Durability, asHistory isHistory: Bool
+    ) async throws -> [Appended] {
         try await withCheckedThrowingContinuation { caller in
             let isFirst = inbox.put(
-                AppendInbox.Request(drafts: drafts, durability: durability, caller: caller))
+                AppendInbox.Request(
+                    drafts: drafts, durability: durability, isHistory: isHistory, caller: caller))
             if isFirst { executor.schedule { self.assumeIsolated { $0.takeInbox() } } }
         }
     }
@@ -309,7 +338,8 @@ public actor EventStore {
     private func take(_ request: AppendInbox.Request) {
         do {
             for draft in request.drafts { try LogRecord.refuse(draft.type) }
-            let (results, waits) = try admit(try prepare(request.drafts), request.durability)
+            let prepared = try prepare(request.drafts, asHistory: request.isHistory)
+            let (results, waits) = try admit(prepared, request.durability)
             guard waits else { return request.caller.resume(returning: results) }
             pending.add(request.caller, for: results)
         } catch { request.caller.resume(throwing: error) }
@@ -347,23 +377,39 @@ public actor EventStore {
         try await write(drawingOnReserve: false, body)
     }
 
+    /// As `write(_:)`, for a body whose events the caller wants to find again.
+    ///
+    /// - Returns: for each event, in order, where it is.
+    package func append(
+        decidedBy body: @Sendable (inout Transaction) throws -> Void
+    ) async throws -> [Appended] {
+        try await transact(drawingOnReserve: false) { try body(&$0) }.appended
+    }
+
     /// As the public one.
     ///
     /// - Parameter drawingOnReserve: whether a full disk is no obstacle: for what frees room.
     package func write<Result: Sendable>(
         drawingOnReserve: Bool, _ body: @Sendable (inout Transaction) throws -> Result
     ) async throws -> Result {
+        try await transact(drawingOnReserve: drawingOnReserve, body).result
+    }
+
+    private func transact<Result: Sendable>(
+        drawingOnReserve: Bool, _ body: @Sendable (inout Transaction) throws -> Result
+    ) async throws -> (result: Result, appended: [Appended]) {
         if drawingOnReserve, !pending.isEmpty { pending.drawsOnReserve = true }
         // Appends that wait for the next sync are decided but not yet in the views.
         try flush()
         var transaction = Transaction(views, by: incarnation, at: timestamp)
         let result = try body(&transaction)
         if let refusal = transaction.refusal { throw refusal }
-        if !transaction.drafts.isEmpty {
-            _ = try await commit(
-                try prepare(transaction.drafts), .durable, drawingOnReserve: drawingOnReserve)
-        }
-        return result
+        guard !transaction.drafts.isEmpty else { return (result, []) }
+        let prepared = try prepare(
+            transaction.drafts, replacing: transaction.replaced,
+            asHistory: transaction.takesHistory)
+        let appended = try await commit(prepared, .durable, drawingOnReserve: drawingOnReserve)
+        return (result, appended)
     }
 
     /// Events that are checked against the state and recorded together.
@@ -373,7 +419,11 @@ public actor EventStore {
         package let incarnation: UUID
         /// The corrected time.
         package let now: Timestamp
-        fileprivate var drafts: [EventDraft] = []
+        /// True for events that were recorded elsewhere before: see `prepare(_:replacing:asHistory:)`.
+        package var takesHistory = false
+        private(set) var drafts: [EventDraft] = []
+        /// The LWW timestamps of the values that drafts replace, by the drafts' indexes.
+        var replaced: [Int: Stamp] = [:]
         /// Why none of them can be recorded.
         fileprivate var refusal: EventError?
 
@@ -474,7 +524,9 @@ public actor EventStore {
     }
 
     private func checkpointIfDue() {
-        guard checkpointing.isDue, pending.isEmpty, !isClosed, !isSuspended, !views.isStale else {
+        guard checkpointing.isDue, lastDurable > .zero, pending.isEmpty, !isClosed, !isSuspended,
+            !views.isStale
+        else {
             return
         }
         // If it fails, the log has all, and the next one is due when the tail has grown.
@@ -484,7 +536,8 @@ public actor EventStore {
     private func beginCheckpoint() throws -> Task<Void, any Error> {
         let job = CheckpointJob(
             log: log, snapshot: try log.snapshot(), captures: views.capture(), floor: floor,
-            discarded: views.discarded, unknown: unknownStates, environment: environment)
+            discarded: views.discarded, needs: needs, unknown: unknownStates,
+            environment: environment)
         checkpointing.begin()
         let task = Task {
             defer { checkpointing.running = nil }
@@ -675,7 +728,16 @@ public actor EventStore {
     }
 
     /// Validates, and finds out which events the log has already.
-    func prepare(_ drafts: [EventDraft]) throws -> [PreparedEvent] {
+    ///
+    /// - Parameters:
+    ///   - drafts: the events.
+    ///   - replaced: the LWW timestamps of the values that they replace, by their indexes.
+    ///   - isHistory: true for events that were recorded elsewhere before. They keep their times, and
+    ///     may be of types that only a later release knows.
+    func prepare(
+        _ drafts: [EventDraft], replacing replaced: [Int: Stamp] = [:],
+        asHistory isHistory: Bool = false
+    ) throws -> [PreparedEvent] {
         try checkOpen()
         let shares = drafts.parallelShares { [catalogue] share in
             Result { () throws(EventError) in
@@ -688,11 +750,31 @@ public actor EventStore {
         prepared.reserveCapacity(drafts.count)
         for share in shares {
             for draft in try share.get() {
-                let known = try known(draft.id) { draft.draft }
-                prepared.append(known.map { .known($0) } ?? .new(draft))
+                if let known = try known(draft.id, { draft.draft }) {
+                    prepared.append(.known(known))
+                    continue
+                }
+                if !isHistory { try checkIsNew(draft) }
+                prepared.append(.new(draft, replacing: replaced[prepared.count]))
             }
         }
         return prepared
+    }
+
+    /// Refuses what only an event that was recorded elsewhere may have.
+    private func checkIsNew(_ draft: CheckedDraft) throws(EventError) {
+        guard draft.type.hasRule || !catalogue.isReserved(draft.draft.type) else {
+            throw EventCatalogue.reserved(draft.draft.type, "the event \(draft.id.text)")
+        }
+        guard let time = draft.draft.time else { return }
+        let lead = time.milliseconds - now
+        guard lead <= Self.leadMillisecondsMax else {
+            throw EventError(
+                .refused,
+                "the event \(draft.id.text) (\(draft.draft.type)) has the time \(time), which is "
+                    + "more than 24 hours ahead of the clock (\(timestamp)). Leave the time out, or "
+                    + "correct it")
+        }
     }
 
     /// Where an event is that the log has already; nil for one that is new.

@@ -79,6 +79,8 @@ final class AppendInbox: Sendable {
     struct Request: Sendable {
         let drafts: [EventDraft]
         let durability: Durability
+        /// True for events that were recorded elsewhere before.
+        let isHistory: Bool
         let caller: PendingAppends.Caller
     }
 

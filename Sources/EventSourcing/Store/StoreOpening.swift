@@ -11,6 +11,8 @@ struct StoreOpening {
     private(set) var checkpointing = Checkpointing()
     /// Stored states of views that are not known here, if they are to be kept.
     private(set) var unknown: [StoredState] = []
+    /// The views that need every event that they take in.
+    let needs: ViewNeeds
 
     /// Restores and folds.
     ///
@@ -24,6 +26,11 @@ struct StoreOpening {
         self.views = views
         let checkpoint = log.takeCheckpoint()
         let states = checkpoint?.states ?? []
+        let storedNeeds = ViewNeeds(restoredFrom: states)
+        needs =
+            keepsUnknownStates
+            ? views.needs.adding(storedNeeds, but: views.names) : views.needs
+        checkpointing.areNeedsNew = needs != storedNeeds && catalogue.isConcerned(by: needs)
         views.discarded = DiscardedEvents(restoredFrom: states)
         views.restore(states)
         var floorThrough = Position.zero

@@ -178,6 +178,44 @@ struct ViewSet: Sendable {
         if let discarded { self.discarded = discarded }
     }
 
+    /// Bytes of a view's name at most: a checkpoint holds it.
+    private static let nameBytesMax = 256
+
+    /// Refuses views that could not be told apart, or not be stored.
+    ///
+    /// - Throws: `EventError` (`refused`), naming the view.
+    static func check(_ views: [any Projection.Type]) throws(EventError) {
+        var known: [EntityID: any Projection.Type] = [:]
+        for view in views {
+            let name = view.name
+            guard !name.isEmpty, name.utf8.count <= nameBytesMax else {
+                throw EventError(
+                    .refused,
+                    "the view \(view) has a name of \(name.utf8.count) bytes. Give it one of 1 to "
+                        + "\(nameBytesMax) bytes")
+            }
+            guard !name.hasPrefix("daybook.") else {
+                throw EventError(
+                    .refused,
+                    "the view \(view) has the name \(name), which belongs to the library. Name it "
+                        + "without daybook.")
+            }
+            guard UInt32(exactly: view.version) != nil else {
+                throw EventError(
+                    .refused,
+                    "the view \(name) (\(view)) has the version \(view.version). Give it one from 0 "
+                        + "to \(UInt32.max)")
+            }
+            if let other = known[EntityID(name)], other != view {
+                throw EventError(
+                    .refused,
+                    "two views have the name \(name): \(other) and \(view). Give one of them another "
+                        + "name, or leave it out")
+            }
+            known[EntityID(name)] = view
+        }
+    }
+
     /// The same views before the first event. They pass over what counts as taken back now.
     func fresh() -> ViewSet { ViewSet(views, catalogue, passingOver: discarded) }
 
@@ -213,6 +251,9 @@ struct ViewSet: Sendable {
     ) -> any AnyViewBox {
         ViewBox<View>(catalogue, progress)
     }
+
+    /// The views that need every event that they take in.
+    var needs: ViewNeeds { ViewNeeds(of: views) }
 
     /// The names of the views.
     var names: Set<String> { Set(boxes.values.map(\.name)) }

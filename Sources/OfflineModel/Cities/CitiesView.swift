@@ -67,6 +67,11 @@ public struct CitiesView: ListableView {
         saved.filter { $0.value.contains { $0.value.value } }.map(\.key).sorted().map(\.string)
     }
 
+    /// The LWW timestamp of what a user did last: saved a city, or unsaved it. O(1).
+    func stamp(_ cityId: String, by userId: String) -> Stamp? {
+        saved[EntityID(cityId)]?[EntityID(userId)]?.stamp
+    }
+
     /// When a user saved a city, if that is what the user did last. O(1).
     func saved(_ cityId: String, by userId: String) -> Stamp? {
         guard let register = saved[EntityID(cityId)]?[EntityID(userId)], register.value else {

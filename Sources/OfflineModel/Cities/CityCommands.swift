@@ -18,7 +18,13 @@ public struct CityCommands: Sendable {
     @discardableResult
     public func save(_ cityId: String, by userId: String) async throws -> Appended {
         try Self.check(cityId, userId)
-        return try await store.append(CitySaved(userId: userId, cityId: cityId))
+        return try await store.append(decidedBy: { transaction in
+            let cities = transaction.view(CitiesView.self)
+            // A city whose copy was removed is wanted again from now on.
+            let last = [cities.stamp(cityId, by: userId), cities.removed(cityId)]
+                .compactMap(\.self).max()
+            try transaction.append(CitySaved(userId: userId, cityId: cityId), replacing: last)
+        })[0]
     }
 
     /// Takes a user's mark off a city. Durable on return.
@@ -28,10 +34,13 @@ public struct CityCommands: Sendable {
     public func unsave(_ cityId: String, by userId: String) async throws {
         try Self.check(cityId, userId)
         try await store.write { transaction in
-            guard transaction.view(CitiesView.self).isSaved(cityId, by: userId) else {
+            let cities = transaction.view(CitiesView.self)
+            guard cities.isSaved(cityId, by: userId) else {
                 throw EventError(.refused, "the user \(userId) has not saved the city \(cityId)")
             }
-            transaction.append(try EventDraft(CityUnsaved(userId: userId, cityId: cityId)))
+            try transaction.append(
+                CityUnsaved(userId: userId, cityId: cityId),
+                replacing: cities.stamp(cityId, by: userId))
         }
     }
 

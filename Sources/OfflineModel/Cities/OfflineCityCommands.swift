@@ -123,7 +123,7 @@ extension CityCommands {
         for cityId in evictions.cityIds {
             try remove(cityId, .limit, in: &transaction)
         }
-        try transaction.append(cached, after: cities.copyStamp(city.id))
+        try transaction.append(cached, replacing: cities.copyStamp(city.id))
     }
 
     /// Removes a copy, also one that was made, or a city that was saved, while the clock was ahead.
@@ -133,7 +133,7 @@ extension CityCommands {
     ) throws {
         let cities = transaction.view(CitiesView.self)
         let last = [cities.copyStamp(cityId), cities.lastSave(of: cityId)].compactMap(\.self).max()
-        try transaction.append(CityRemoved(cityId: cityId, reason: reason), after: last)
+        try transaction.append(CityRemoved(cityId: cityId, reason: reason), replacing: last)
     }
 
     /// Looks at a cached city, which counts as an access.

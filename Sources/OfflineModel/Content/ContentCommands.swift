@@ -38,7 +38,7 @@ public struct ContentCommands: Sendable {
             let known = transaction.view(ContentView.self).cityList ?? []
             guard CitiesListed(cities: known).json() != json else { return }
             try transaction.append(
-                listed, after: transaction.view(ContentView.self).listStamp)
+                listed, replacing: transaction.view(ContentView.self).listStamp)
         }
     }
 
@@ -58,7 +58,7 @@ public struct ContentCommands: Sendable {
                 }
             guard LanguagesListed(city: city, languages: known).json() != json else { return }
             try transaction.append(
-                listed, after: transaction.view(ContentView.self).languagesStamp(of: city))
+                listed, replacing: transaction.view(ContentView.self).languagesStamp(of: city))
         }
     }
 
@@ -166,7 +166,7 @@ public struct ContentCommands: Sendable {
             transaction.view(ContentView.self).newest(of: city),
         ]
         try transaction.append(
-            ContentRemoved(city: city), after: newest.compactMap(\.self).max())
+            ContentRemoved(city: city), replacing: newest.compactMap(\.self).max())
     }
 
     // MARK: Use
@@ -191,9 +191,8 @@ public struct ContentCommands: Sendable {
         let used = ContentUsed(city: city, lastUsage: ZonedTime(now))
         guard !Self.surplus(for: city, pages, content, at: now).isEmpty else {
             if Self.isDue(used, content) {
-                var draft = try EventDraft(used)
-                draft.follow(content.usageStamp(of: city), at: now, by: store.incarnation)
-                try await store.append([draft], durability: .relaxed)
+                try await store.append(
+                    used, replacing: content.usageStamp(of: city), durability: .relaxed)
             }
             return []
         }
@@ -202,7 +201,7 @@ public struct ContentCommands: Sendable {
             let gone = Self.surplus(
                 for: city, transaction.view(PagesView.self), content, at: transaction.now)
             if Self.isDue(used, content) {
-                try transaction.append(used, after: content.usageStamp(of: city))
+                try transaction.append(used, replacing: content.usageStamp(of: city))
             }
             for city in gone { try Self.remove(city, in: &transaction) }
             return gone

@@ -317,7 +317,7 @@ struct ContentUpdate: Sendable {
             var draft = candidate.draft
             draft.id = UUID()
             transaction.append(
-                draft, after: stamp(candidate.subject, pages, content))
+                draft, replacing: stamp(candidate.subject, pages, content))
             progress.changes[keyPath: candidate.subject.count] += 1
             return true
         }
@@ -329,7 +329,7 @@ struct ContentUpdate: Sendable {
         for removal in try removals(pages, content) where !add(removal) { return progress }
         if let update, content.lastUpdate(of: city, language: language) != update.lastUpdate {
             try transaction.append(
-                update, after: content.updateStamp(of: city, language: language))
+                update, replacing: content.updateStamp(of: city, language: language))
             progress.changes.isUpdated = true
         }
         progress.isWhole = true

@@ -48,11 +48,11 @@ public struct DownloadCommands: Sendable {
             try transaction.append(
                 DownloadQueued(
                     jobId: job.id, cityId: cityId, isExplicit: isExplicit || job.isExplicit),
-                after: stamp)
+                replacing: stamp)
             if job.status == .downloading {
                 // It goes on; only whose wish it is has changed.
                 try transaction.append(
-                    DownloadStarted(jobId: job.id, numbers: job.numbers), after: stamp)
+                    DownloadStarted(jobId: job.id, numbers: job.numbers), replacing: stamp)
             }
             return job.id
         }
@@ -219,7 +219,7 @@ public struct DownloadCommands: Sendable {
             try record(&transaction)
             try transaction.append(
                 DownloadCompleted(jobId: jobId, totalBytes: totalBytes),
-                after: downloads.stamp(jobId))
+                replacing: downloads.stamp(jobId))
         }
     }
 
@@ -248,7 +248,7 @@ public struct DownloadCommands: Sendable {
             let downloads = transaction.view(DownloadsView.self)
             var job = try Self.job(jobId, downloads)
             if !isAllowed(job) { job = try Self.check(jobId, status, downloads) }
-            try transaction.append(payload(job, downloads), after: downloads.stamp(jobId))
+            try transaction.append(payload(job, downloads), replacing: downloads.stamp(jobId))
         }
     }
 

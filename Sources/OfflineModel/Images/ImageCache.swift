@@ -110,7 +110,7 @@ public actor ImageCache {
                 try transaction.append(
                     ImageCached(
                         kind: image.kind, id: image.id, file: image.file, size: image.size),
-                    after: max(image.stamp, bound))
+                    replacing: max(image.stamp, bound))
             }
             return
         }
@@ -166,7 +166,7 @@ public actor ImageCache {
                     images - limit, kind, candidates, but: EntityID(id), in: &transaction)
                 try transaction.append(
                     ImageCached(kind: kind, id: id, file: file, size: content.count),
-                    after: view.stamp(kind, EntityID(id)))
+                    replacing: view.stamp(kind, EntityID(id)))
                 if let old, old.file != file { ended.append(old) }
                 return ended
             }
@@ -229,7 +229,7 @@ public actor ImageCache {
             let kinds = kinds.filter { view.size(of: $0).images > 0 }.sorted()
             guard !kinds.isEmpty else { return }
             try transaction.append(
-                ImagesCleared(kinds: kinds), after: kinds.compactMap(view.newest).max())
+                ImagesCleared(kinds: kinds), replacing: kinds.compactMap(view.newest).max())
         }
         for kind in kinds { orders[kind] = nil }
         looks = [:]
@@ -268,10 +268,12 @@ public actor ImageCache {
     /// stored; call this with nil to let it count at once.
     ///
     /// - Parameter limits: nil for those of the settings.
-    /// - Throws: `LogError` as `EventStore.append`; the new limits hold all the same, and what is
-    ///   too much goes when the next image of its kind is stored.
+    /// - Throws: `EventError` (`refused`) for a negative limit; the old ones then hold. `LogError` as
+    ///   `EventStore.append`; the new limits hold all the same, and what is too much goes when the
+    ///   next image of its kind is stored.
     /// - Complexity: O(what goes · log n).
     public func setLimits(_ limits: ImageCacheLimits?) async throws {
+        try limits?.check()
         ownLimits = limits
         let limits = self.limits
         memory.change(to: limits)
@@ -340,7 +342,7 @@ public actor ImageCache {
     ) throws {
         try transaction.append(
             ImageRemoved(kind: image.kind, id: image.id, reason: reason),
-            after: transaction.view(ImagesView.self).stamp(image.kind, EntityID(image.id)))
+            replacing: transaction.view(ImagesView.self).stamp(image.kind, EntityID(image.id)))
     }
 
     /// What has ended leaves the order, and sooner or later the disk.

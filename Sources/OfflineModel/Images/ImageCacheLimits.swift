@@ -27,6 +27,19 @@ public struct ImageCacheLimits: Hashable, Sendable {
         albumThumbnails = settings[.albumThumbnailCacheSize]
     }
 
+    /// - Throws: `EventError` (`refused`) for a negative limit, naming it.
+    func check() throws(EventError) {
+        let limits = [
+            ("thumbnails", thumbnails), ("previews", previews),
+            ("albumThumbnails", albumThumbnails), ("memoryBytes", memoryBytes),
+            ("memoryImages", memoryImages),
+        ]
+        for (name, limit) in limits where limit < 0 {
+            throw EventError(
+                .refused, "the image cache's limit \(name) is \(limit). Give it 0 or more")
+        }
+    }
+
     /// The limit of a kind, as it counts.
     public subscript(kind: ImageKind) -> Int {
         let limit =

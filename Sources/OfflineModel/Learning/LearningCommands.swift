@@ -49,7 +49,7 @@ public struct LearningCommands: Sendable {
         guard try await unlessLost({ try await user(userId) }) != stored else { return }
         try await store.write { transaction in
             let stamp = transaction.view(LearningView.self).learner(userId)?.info?.stamp
-            try transaction.append(stored, after: stamp)
+            try transaction.append(stored, replacing: stamp)
         }
     }
 
@@ -73,7 +73,7 @@ public struct LearningCommands: Sendable {
             guard known?.value != combination else { return }
             try transaction.append(
                 CombinationSelected(userId: userId, combination: combination),
-                after: known?.stamp)
+                replacing: known?.stamp)
         }
     }
 
@@ -95,7 +95,7 @@ public struct LearningCommands: Sendable {
             {
                 return
             }
-            try transaction.append(listed, after: view.coursesStamp(combination))
+            try transaction.append(listed, replacing: view.coursesStamp(combination))
         }
     }
 
@@ -138,7 +138,7 @@ public struct LearningCommands: Sendable {
                 stored.material.isExplicit = true
             }
             try transaction.append(
-                stored, after: view.stamp(ofLesson: lessonId, course: courseId))
+                stored, replacing: view.stamp(ofLesson: lessonId, course: courseId))
         }
         guard let stored = store.view(LearningView.self).lesson(lessonId, course: courseId) else {
             throw EventError(.refused, "the lesson \(lessonId) was removed while it was stored")
@@ -173,7 +173,7 @@ public struct LearningCommands: Sendable {
             }
             try transaction.append(
                 LessonRemoved(courseId: courseId, lessonId: lessonId),
-                after: view.stamp(ofLesson: lessonId, course: courseId))
+                replacing: view.stamp(ofLesson: lessonId, course: courseId))
         }
         try await files.collect()
     }
@@ -220,7 +220,7 @@ public struct LearningCommands: Sendable {
                 review.material.isExplicit = true
             }
             try transaction.append(
-                review, after: view.stamp(ofReview: review.reviewId, of: review.userId))
+                review, replacing: view.stamp(ofReview: review.reviewId, of: review.userId))
         }
         let view = store.view(LearningView.self)
         guard let stored = view.review(review.reviewId, of: review.userId) else {
@@ -255,7 +255,7 @@ public struct LearningCommands: Sendable {
             }
             try transaction.append(
                 ReviewRemoved(userId: userId, reviewId: reviewId),
-                after: view.stamp(ofReview: reviewId, of: userId))
+                replacing: view.stamp(ofReview: reviewId, of: userId))
         }
         try await files.collect()
     }
@@ -276,7 +276,7 @@ public struct LearningCommands: Sendable {
             {
                 try transaction.append(
                     ReviewRemoved(userId: userId, reviewId: review.reviewId),
-                    after: view.stamp(ofReview: review.reviewId, of: userId))
+                    replacing: view.stamp(ofReview: review.reviewId, of: userId))
             }
         }
         // It is on record: what cannot be deleted now goes with the next collection.
@@ -304,7 +304,7 @@ public struct LearningCommands: Sendable {
         guard known != cached.items else { return cached.items.count }
         try await store.write { transaction in
             let stamp = transaction.view(LearningView.self).vocabularyStamp(of: userId, combination)
-            try transaction.append(cached, after: stamp)
+            try transaction.append(cached, replacing: stamp)
         }
         return cached.items.count
     }

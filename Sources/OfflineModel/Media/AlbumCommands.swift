@@ -40,7 +40,7 @@ public struct AlbumCommands: Sendable {
                 changed.insert(id)
                 try transaction.append(
                     stored,
-                    after: transaction.stamp(known.stamp(of: album.id), ofAlbum: album.id))
+                    replacing: transaction.stamp(known.stamp(of: album.id), ofAlbum: album.id))
             }
         }
     }
@@ -61,7 +61,7 @@ public struct AlbumCommands: Sendable {
             for id in deleted {
                 try transaction.append(
                     AlbumRemoved(albumId: id),
-                    after: transaction.stamp(known.newest(of: id), ofAlbum: id))
+                    replacing: transaction.stamp(known.newest(of: id), ofAlbum: id))
             }
             return deleted
         }
@@ -93,7 +93,7 @@ public struct AlbumCommands: Sendable {
             guard !links.isEmpty else { return }
             try transaction.append(
                 AlbumLinked(links),
-                after: transaction.stamp(albums.newest(links), ofAlbum: albumId))
+                replacing: transaction.stamp(albums.newest(links), ofAlbum: albumId))
         }
     }
 
@@ -118,7 +118,7 @@ public struct AlbumCommands: Sendable {
             guard !links.isEmpty else { return }
             try transaction.append(
                 AlbumUnlinked(links),
-                after: transaction.stamp(albums.newest(links), ofAlbum: albumId))
+                replacing: transaction.stamp(albums.newest(links), ofAlbum: albumId))
         }
     }
 

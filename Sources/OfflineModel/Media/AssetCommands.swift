@@ -49,7 +49,7 @@ public struct AssetCommands: Sendable {
             let known = transaction.view(AssetsView.self)
             try Self.checkUnique(assets.map(\.asset), known)
             for stored in assets {
-                try transaction.append(stored, after: known.stamp(of: stored.asset.id))
+                try transaction.append(stored, replacing: known.stamp(of: stored.asset.id))
             }
         }
     }
@@ -121,7 +121,7 @@ public struct AssetCommands: Sendable {
             let last = [
                 entry.stamp, albums.newest(linksOf: id), images.newest(ofAsset: id),
             ].compactMap(\.self).max()
-            try transaction.append(AssetRemoved(assetId: id), after: last)
+            try transaction.append(AssetRemoved(assetId: id), replacing: last)
             order.append(id)
             for album in albums.albums(containing: id) {
                 left[EntityID(album.id), default: []].append(id)
@@ -135,7 +135,7 @@ public struct AssetCommands: Sendable {
             let links = AlbumLinks(albumId: album.id, assetIds: ids, userIds: [])
             try transaction.append(
                 AlbumUnlinked(links),
-                after: transaction.stamp(albums.newest(links), ofAlbum: album.id))
+                replacing: transaction.stamp(albums.newest(links), ofAlbum: album.id))
         }
         return order
     }

@@ -224,7 +224,7 @@ private struct LocalCopyGone: Sendable {
             let local = entry.localId, EntityID(local) == localId
         else { return .other }
         guard entry == old, let new else { return .changed }
-        try transaction.append(new, after: entry.stamp)
+        try transaction.append(new, replacing: entry.stamp)
         return .recorded
     }
 }

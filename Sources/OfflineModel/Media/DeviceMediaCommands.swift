@@ -130,7 +130,7 @@ public struct DeviceMediaCommands: Sendable {
         try await store.write { transaction in
             let view = transaction.view(DeviceMediaView.self)
             for event in events where isNews(view, event) {
-                try transaction.append(event, after: stamp(view, event))
+                try transaction.append(event, replacing: stamp(view, event))
             }
         }
     }

@@ -62,7 +62,9 @@ public struct NoteCommands: Sendable {
                     notes.isDeleted(noteId)
                         ? "the note \(noteId) was deleted" : "there is no note \(noteId)")
             }
-            transaction.append(try draft([.init(name: "baseid", string: head.text)]))
+            transaction.append(
+                try draft([.init(name: "baseid", string: head.text)]),
+                replacing: notes.textStamp(noteId))
         }
     }
 }

@@ -119,6 +119,11 @@ public struct NotesView: ListableView {
         if case .known(_, let text) = entries[EntityID(noteId)] { text.value.event } else { nil }
     }
 
+    /// The LWW timestamp of a note's text; nil for one that is not known, or deleted. O(1).
+    func textStamp(_ noteId: String) -> Stamp? {
+        if case .known(_, let text) = entries[EntityID(noteId)] { text.stamp } else { nil }
+    }
+
     /// The notes of a city, oldest first. O(notes of the city).
     public func notes(in cityId: String) -> [Note] {
         (byCity[EntityID(cityId)] ?? []).compactMap { note($0) }

@@ -20,7 +20,8 @@ public struct PreferencesCommands: Sendable {
     ) async throws -> OfflinePreferences {
         try PreferencesUpdated.require(userId, "user id")
         try await store.write { transaction in
-            let old = transaction.view(PreferencesView.self)[userId]
+            let preferences = transaction.view(PreferencesView.self)
+            let old = preferences[userId]
             var new = old
             body(&new)
             var changes = PreferencesUpdated.Changes()
@@ -47,8 +48,9 @@ public struct PreferencesCommands: Sendable {
                 changes.pruneAfterDays = new.pruneAfterDays
             }
             guard changes != PreferencesUpdated.Changes() else { return }
-            transaction.append(
-                try EventDraft(PreferencesUpdated(userId: userId, changes: changes)))
+            try transaction.append(
+                PreferencesUpdated(userId: userId, changes: changes),
+                replacing: preferences.stamps(of: changes, for: userId).compactMap(\.self).max())
         }
         return store.view(PreferencesView.self)[userId]
     }

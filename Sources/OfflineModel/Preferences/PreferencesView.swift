@@ -173,8 +173,12 @@ extension PreferencesView: CompactableView {
         guard event.type == PreferencesUpdated.type else { return .unconcerned }
         guard let update = try? event.payload(as: PreferencesUpdated.self)
         else { return .needed(.notUnderstood) }
-        let user = users[EntityID(update.userId)]
-        let changes = update.changes
+        return .of(event, heldBy: stamps(of: update.changes, for: update.userId))
+    }
+
+    /// The LWW timestamps of the settings that a change names; nil for one that nothing has set.
+    func stamps(of changes: PreferencesUpdated.Changes, for userId: String) -> [Stamp?] {
+        let user = users[EntityID(userId)]
         var holders: [Stamp?] = []
         if changes.autoDownloadEnabled != nil { holders.append(user?.autoDownloadEnabled?.stamp) }
         if changes.wifiOnlyDownload != nil { holders.append(user?.wifiOnlyDownload?.stamp) }
@@ -182,6 +186,6 @@ extension PreferencesView: CompactableView {
         if changes.autoSync != nil { holders.append(user?.autoSync?.stamp) }
         if changes.showStaleDataWarning != nil { holders.append(user?.showStaleDataWarning?.stamp) }
         if changes.pruneAfterDays != nil { holders.append(user?.pruneAfterDays?.stamp) }
-        return .of(event, heldBy: holders)
+        return holders
     }
 }

@@ -14,7 +14,11 @@ public struct ProgressCommands: Sendable {
     @discardableResult
     public func activateCourse(_ courseId: String, by userId: String) async throws -> Appended {
         try Self.check([("course id", courseId), ("user id", userId)])
-        return try await store.append(CourseActivated(userId: userId, courseId: courseId))
+        return try await store.append(decidedBy: { transaction in
+            try transaction.append(
+                CourseActivated(userId: userId, courseId: courseId),
+                replacing: transaction.view(ProgressView.self).activeStamp(of: userId))
+        })[0]
     }
 
     /// Records that a lesson was completed. Durable on return.
@@ -56,10 +60,15 @@ public struct ProgressCommands: Sendable {
         itemsCorrect: Int
     ) async throws -> Appended {
         try Self.check([("review id", reviewId), ("course id", courseId), ("user id", userId)])
-        return try await store.append(
-            ReviewCompleted(
-                userId: userId, courseId: courseId, reviewId: reviewId, itemsSeen: itemsSeen,
-                itemsCorrect: itemsCorrect))
+        let completed = ReviewCompleted(
+            userId: userId, courseId: courseId, reviewId: reviewId, itemsSeen: itemsSeen,
+            itemsCorrect: itemsCorrect)
+        return try await store.append(decidedBy: { transaction in
+            try transaction.append(
+                completed,
+                replacing: transaction.view(ProgressView.self).stamp(
+                    ofReview: reviewId, by: userId))
+        })[0]
     }
 
     private static func check(_ ids: [(String, String)]) throws(EventError) {

@@ -97,6 +97,16 @@ public struct ProgressView: ListableView {
         learners[EntityID(userId)]?.active?.value
     }
 
+    /// The LWW timestamp of the learner's active course. O(1).
+    func activeStamp(of userId: String) -> Stamp? {
+        learners[EntityID(userId)]?.active?.stamp
+    }
+
+    /// The LWW timestamp of a review session's completion. O(1).
+    func stamp(ofReview reviewId: String, by userId: String) -> Stamp? {
+        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.stamp
+    }
+
     /// A lesson that the learner has completed. O(1).
     public func lesson(
         _ lessonId: String, course courseId: String, of userId: String
@@ -132,7 +142,7 @@ public struct ProgressView: ListableView {
 
     /// When the learner completed a review session last; nil if never. O(1).
     func completion(ofReview reviewId: String, by userId: String) -> Timestamp? {
-        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.stamp.time
+        stamp(ofReview: reviewId, by: userId)?.time
     }
 
     /// The last completion of each review session. O(review sessions of the learner).

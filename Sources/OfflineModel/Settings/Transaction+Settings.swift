@@ -13,7 +13,7 @@ extension EventStore.Transaction {
         let put = try SettingPut(key: key.name, value: value)
         let settings = view(SettingsView.self)
         guard settings.json(of: key.name) != put.value else { return }
-        try append(put, after: settings.stamp(of: key.name))
+        try append(put, replacing: settings.stamp(of: key.name))
     }
 
     /// Puts the value of a setting. As the one for keys.
@@ -25,7 +25,7 @@ extension EventStore.Transaction {
     public mutating func delete<Value>(_ key: SettingKey<Value>) throws {
         let settings = view(SettingsView.self)
         guard settings.json(of: key.name) != nil else { return }
-        try append(SettingDeleted(key: key.name), after: settings.stamp(of: key.name))
+        try append(SettingDeleted(key: key.name), replacing: settings.stamp(of: key.name))
     }
 
     /// Deletes what was put for a setting. As the one for keys.

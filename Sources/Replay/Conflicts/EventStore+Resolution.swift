@@ -57,8 +57,10 @@ extension EventStore {
             }
         case .replace(let drafts): new = drafts
         }
-        // A clock that was far ahead wrote what the server holds: by ours it would win for long.
-        let now = self.now
+        // A clock that was far ahead may have written what the server holds.
+        let theirs = conflict.current?.time.map {
+            Stamp(time: $0, source: .max, sequence: .max)
+        }
         let ids = new.map { _ in newID() }
         return try await write { transaction in
             let superseded = transaction.view(Outbox.self).entries()
@@ -82,12 +84,9 @@ extension EventStore {
                     draft.extensions.removeAll { $0.name == "baseid" }
                     draft.extensions.append(.init(name: "baseid", string: base.text))
                 }
-                if let theirs = conflict.current?.time?.milliseconds, theirs >= now {
-                    draft.time = Timestamp(milliseconds: theirs + 1 + Int64(index))
-                }
                 let cause = conflict.pending[min(index, conflict.pending.count - 1)].id
                 draft.extensions.append(.init(name: "causationid", string: cause.text))
-                transaction.append(draft)
+                transaction.append(draft, replacing: theirs)
                 base = draft.id
             }
             return true

@@ -676,13 +676,13 @@ private struct Machine: StateMachine {
         case .assetRemoved(let id):
             try await bench.store.events.write { transaction in
                 try transaction.append(
-                    AssetRemoved(assetId: id), after: bench.view.newest(ofAsset: id))
+                    AssetRemoved(assetId: id), replacing: bench.view.newest(ofAsset: id))
             }
             for kind in [ImageKind.thumbnail, .preview] { _ = remove(kind, id) }
         case .albumChanged(let id):
             try await bench.store.events.write { transaction in
                 try transaction.append(
-                    AlbumRemoved(albumId: id), after: bench.view.newest(ofAlbum: id))
+                    AlbumRemoved(albumId: id), replacing: bench.view.newest(ofAlbum: id))
             }
             _ = remove(.albumThumbnail, id)
         case .minutes(let minutes): bench.clock.advance(minutes: minutes)

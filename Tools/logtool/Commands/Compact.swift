@@ -88,6 +88,11 @@ struct Compact: AsyncParsableCommand {
                 "note: no event behind position \(report.limit) can go before the app has stored "
                     + "the states of its views: \(report.heldBackBy.joined(separator: ", "))")
         }
+        for kept in report.keptForViews {
+            Message.note(
+                "note: \(kept.events) events (\(kept.bytes) bytes of lines) stay for the app's view "
+                    + "\(kept.view), which does not say which it no longer needs")
+        }
         if report.removed == 0 {
             Message.note(report.isDryRun ? "nothing would go" : "nothing went")
         }

@@ -176,7 +176,7 @@ struct Import: AsyncParsableCommand {
     ) async throws {
         guard !drafts.isEmpty else { return }
         do {
-            count(try await store.append(drafts), &result)
+            count(try await store.append(history: drafts), &result)
         } catch let error as EventError {
             guard drafts.count > 1 else { throw Self.stop(numbers[0], error) }
             let middle = drafts.count / 2

@@ -120,13 +120,13 @@ extension StoreHistory {
         let given = drafts.map(\.draft)
         guard phase == .open else {
             return try await refused {
-                _ = try await $0.events.append(given, durability: durability)
+                _ = try await $0.events.append(history: given, durability: durability)
             }
         }
         var next = model
         let expected = next.append(drafts)
         do {
-            let results = try await store.events.append(given, durability: durability)
+            let results = try await store.events.append(history: given, durability: durability)
             try compare(results, expected, drafts)
         } catch let error as EventError {
             try compare(error, expected)
@@ -210,6 +210,7 @@ extension StoreHistory {
             guard transaction.view(CitiesView.self).cityIDs.map(Text.init) == cities.map(Text.init),
                 transaction.view(Outbox.self).count == waiting
             else { throw Difference(description: "views in a transaction") }
+            transaction.takesHistory = true
             for draft in given { transaction.append(draft) }
             if aborts { throw Abort() }
             return given.count

@@ -77,10 +77,11 @@ extension ScriptedServer {
     }
 }
 
-/// An app's own view that depends on order and counts everything.
+/// An app's own view that depends on order and counts everything that is left.
 struct TallyView: Projection, Codable, Equatable {
     static let name = "tally"
     static let version = 1
+    static let allowsCompaction = true
     private(set) var count = 0
     private(set) var last: UInt64 = 0
     private(set) var mix: UInt64 = 0

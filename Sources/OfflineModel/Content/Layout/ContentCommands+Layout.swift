@@ -38,7 +38,7 @@ extension ContentCommands {
                     }
                     try transaction.append(
                         ContentUsed(city: city, lastUsage: usage),
-                        after: transaction.view(ContentView.self).usageStamp(of: city))
+                        replacing: transaction.view(ContentView.self).usageStamp(of: city))
                 }
             }
         }

@@ -1,0 +1,67 @@
+// The views that need events which no other view needs any more: those that do not say which. Stored
+// in checkpoints, so that a program that does not know the views keeps their events, too.
+// Spec/compaction.md, CMP-30.
+
+import Foundation
+import LogFormat
+
+/// Views that need every event that they take in.
+struct ViewNeeds: Codable, Hashable, Sendable {
+    /// One view.
+    struct Need: Codable, Hashable, Sendable {
+        let view: String
+        /// The types that it takes in, sorted; nil for all.
+        let types: [String]?
+    }
+
+    /// By the views' names.
+    private(set) var needs: [Need] = []
+
+    /// Nothing is needed.
+    init() {}
+
+    /// The needs of those views that do not say which events they no longer need.
+    init(of views: [any Projection.Type]) {
+        add(
+            views.filter { !($0 is any CompactableView.Type) && !$0.allowsCompaction }.map {
+                Need(view: $0.name, types: $0.eventTypes?.sorted())
+            })
+    }
+
+    private mutating func add(_ more: [Need]) {
+        needs = Set(needs + more).sorted { EntityID($0.view) < EntityID($1.view) }
+    }
+
+    /// These needs and those of views that are not known here.
+    func adding(_ others: ViewNeeds, but known: Set<String>) -> ViewNeeds {
+        var result = self
+        result.add(others.needs.filter { !known.contains($0.view) })
+        return result
+    }
+
+    /// The views that need an event of a type, in its newest form. O(views).
+    func views(needing type: String) -> [String] {
+        needs.filter { $0.types?.contains(type) ?? true }.map(\.view)
+    }
+
+    /// The name under which checkpoints hold them.
+    static let stateName = "daybook.view-needs"
+
+    /// The state for a checkpoint; nil where nothing is needed.
+    func stored(at position: Position) throws -> StoredState? {
+        guard !needs.isEmpty else { return nil }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return StoredState(
+            name: Self.stateName, version: 1, position: position,
+            bytes: Array(try encoder.encode(self)))
+    }
+
+    /// The needs among stored states.
+    init(restoredFrom states: [StoredState]) {
+        guard let state = states.first(where: { $0.name == Self.stateName && $0.version == 1 }),
+            let needs = try? JSONDecoder().decode(ViewNeeds.self, from: Data(state.bytes))
+        else { return }
+        self = needs
+    }
+}
