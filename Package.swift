@@ -35,6 +35,11 @@ let package = Package(
             name: "CLZ4",
             pkgConfig: "liblz4",
             providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
+        // The HTTP client where the system's own, URLSession, cannot bound what a server sends.
+        .systemLibrary(
+            name: "CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict),
         .target(name: "EventSourcing", dependencies: ["LogStorage"], swiftSettings: strict),
@@ -48,6 +53,7 @@ let package = Package(
         .target(
             name: "Replay",
             dependencies: [
+                .target(name: "CCurl", condition: .when(platforms: [.linux])),
                 "EventSourcing",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),

@@ -208,25 +208,43 @@ public struct OfflineStore: Sendable {
     /// ends at once and says so in its report.
     ///
     /// - Parameters:
-    ///   - endpoint: where batches are posted: the server's `…/v1/events`.
+    ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL. A
+    ///     token goes to this machine or over https only; other options are `HTTPTransport`'s.
     ///   - credentials: where the token comes from that says for which account they are.
     ///   - resolver: who decides conflicts; nil leaves them to the app, and they show as CONFLICT.
-    ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now.
+    ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now, or
+    ///     when the server has been silent for 30 s.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left.
-    /// - Throws: `LogError`; `EventError` (`refused`) for the store that all accounts share. Failures
-    ///   of the network are no errors; they are in the report.
+    /// - Throws: `LogError`; `closed` where the store is closed meanwhile. `EventError` (`refused`) for
+    ///   the store that all accounts share. `TransportError` (`badEndpoint`, `tokenInClear`), before
+    ///   anything is sent. Failures of the network are no errors; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),
         resolver: (any ConflictResolver)? = nil, until deadline: Date? = nil,
         progress: (@Sendable (SyncReport) -> Void)? = nil
     ) async throws -> SyncReport {
+        try await sync(
+            over: HTTPTransport(endpoint: endpoint, headers: [:]), credentials: credentials,
+            resolver: resolver, until: deadline, progress: progress)
+    }
+
+    /// Ships and reads as `sync(to:)` does, over a transport with options of its own: a time-out,
+    /// headers, the server's name for the account.
+    ///
+    /// - Returns: what was done and what is left.
+    /// - Throws: as `sync(to:)`.
+    @discardableResult
+    public func sync(
+        over transport: any Transport, credentials: any Credentials = NoCredentials(),
+        resolver: (any ConflictResolver)? = nil, until deadline: Date? = nil,
+        progress: (@Sendable (SyncReport) -> Void)? = nil
+    ) async throws -> SyncReport {
         var options = Replayer.Options()
         options.resolver = resolver
         let replayer = Replayer(
-            events, transport: HTTPTransport(endpoint: endpoint), credentials: credentials,
-            options: options)
+            events, transport: transport, credentials: credentials, options: options)
         return try await replayer.run(
             until: deadline.map { .at(Timestamp($0)) } ?? .whenNothingMoves, progress: progress)
     }

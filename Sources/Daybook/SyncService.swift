@@ -87,7 +87,9 @@ public final class SyncService: Sendable {
     /// one returns at once.
     ///
     /// - Throws: `LogError` where the log could not be read or written; `EventError` (`refused`) for
-    ///   the store that all accounts share. Failures of the network are no errors, and with a full disk it goes on when something has changed.
+    ///   the store that all accounts share; `TransportError` (`badEndpoint`, `tokenInClear`) where the
+    ///   transport cannot be used. Failures of the network are no errors, and with a full disk it goes
+    ///   on when something has changed.
     public func run() async throws {
         let (wakes, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))

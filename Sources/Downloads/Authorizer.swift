@@ -4,13 +4,9 @@
 import Foundation
 import Replay
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Sends requests with the token where it belongs, and has it renewed once where it is refused.
 struct Authorizer: Sendable {
-    let client: DownloadClient
+    let client: HTTPClient
     let credentials: any Credentials
     /// Where the token goes; nil: nowhere.
     let origin: HTTPOrigin?
@@ -19,13 +15,13 @@ struct Authorizer: Sendable {
     ///
     /// - Parameter isRedirected: whether a server named the address instead of the manifest or the
     ///   app: then no token goes along.
-    /// - Throws: as `DownloadClient.send`; what the credentials throw; `DownloadError` with
+    /// - Throws: as `HTTPClient.send`; what the credentials throw; `DownloadError` with
     ///   `unauthorized`.
     func send(
-        _ request: URLRequest, isRedirected: Bool = false, to taker: any AnswerTaker
-    ) async throws -> AnswerHead {
+        _ request: HTTPRequest, isRedirected: Bool = false, to taker: any ResponseBodyHandler
+    ) async throws -> HTTPResponseHead {
         let isOurs =
-            !isRedirected && origin != nil && request.url.flatMap(HTTPOrigin.init) == origin
+            !isRedirected && origin != nil && HTTPOrigin(request.url) == origin
         guard isOurs, let token = try await credentials.token() else {
             return try await client.send(request, token: nil, to: taker)
         }
@@ -36,7 +32,7 @@ struct Authorizer: Sendable {
     }
 
     /// The error of a status that no later request would change.
-    static func refusal(_ head: AnswerHead, _ what: String) -> DownloadError {
+    static func refusal(_ head: HTTPResponseHead, _ what: String) -> DownloadError {
         switch head.status {
         case 401:
             DownloadError(

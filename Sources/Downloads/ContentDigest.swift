@@ -3,11 +3,12 @@
 
 import Foundation
 import OfflineModel
+import Replay
 
 /// `Repr-Digest` and `Content-Digest`.
 enum ContentDigest {
     /// The SHA-256 of the whole content that an answer promises; nil if it promises none.
-    static func sha256(_ head: AnswerHead) -> FileID? {
+    static func sha256(_ head: HTTPResponseHead) -> FileID? {
         // Of the representation; or of this message, which is the same where it is all of it.
         head["Repr-Digest"].flatMap(sha256(field:))
             ?? (head.status == 200 ? head["Content-Digest"].flatMap(sha256(field:)) : nil)

@@ -15,6 +15,9 @@ extension DownloadManager {
         public var cityBytesMax = 256 * 1_048_576
         /// How long a server may be silent.
         public var timeoutSeconds = 30.0
+        /// Whether the token may go over `http` to another machine, where anybody on the way can
+        /// read it.
+        public var allowsTokenInClear = false
         /// Failures in a row without progress, 16 KiB or an image, after which a job is paused.
         public var failuresMax = 5
         /// A wait between attempts is random up to this, doubled with every failure in a row …

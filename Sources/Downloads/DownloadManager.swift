@@ -105,10 +105,11 @@ public actor DownloadManager {
         commands = DownloadCommands(store)
     }
 
-    private static func client(_ options: Options) -> DownloadClient {
-        DownloadClient(
-            timeoutSeconds: options.timeoutSeconds,
-            connectionsMax: max(1, options.imagesAtOnce) * max(1, options.jobsAtOnce) + 1)
+    /// A large file on a slow line takes as long as it takes.
+    static func client(_ options: Options) -> HTTPClient {
+        HTTPClient(
+            timeoutSeconds: options.timeoutSeconds, requestSeconds: nil,
+            allowsTokenInClear: options.allowsTokenInClear)
     }
 
     // MARK: For screens

@@ -1,10 +1,11 @@
 // The body of an answer in memory, up to a limit: for manifests and whatever else is small. Given to
-// DownloadClient. Spec/downloads.md, DL-10; Spec/learning.md, LRN-40.
+// HTTPClient. Spec/downloads.md, DL-10; Spec/learning.md, LRN-40.
 
+import Replay
 import Synchronization
 
 /// Gathers a body up to its limit. Of one that is no success nothing is kept.
-final class GatheredBody: AnswerTaker {
+final class GatheredBody: ResponseBodyHandler {
     private let bytesMax: Int
     private let content = Mutex<[UInt8]?>(nil)
 
@@ -13,13 +14,13 @@ final class GatheredBody: AnswerTaker {
     /// The bytes; nil if they were too many.
     var bytes: [UInt8]? { content.withLock { $0 } }
 
-    func begin(_ head: AnswerHead) -> Bool {
+    func begin(_ head: HTTPResponseHead) -> Bool {
         let fits = (head.contentLength ?? 0) <= bytesMax
         content.withLock { $0 = fits ? [] : nil }
         return head.status == 200 && fits
     }
 
-    func take(_ bytes: [UInt8]) -> Bool {
+    func receive(_ bytes: [UInt8]) -> Bool {
         content.withLock { content in
             content? += bytes
             guard (content?.count ?? .max) <= bytesMax else {

@@ -1,10 +1,7 @@
 // Fetches manifests over HTTP: GET {base}/cities/{id}. Spec/downloads.md, DL-10.
 
 import Foundation
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
+import Replay
 
 /// The wire protocol of downloads.
 struct HTTPManifestSource: CityManifestSource {
@@ -16,13 +13,16 @@ struct HTTPManifestSource: CityManifestSource {
 
     func manifest(of cityId: String) async throws -> CityManifest {
         let url = try Self.url(of: cityId, base)
-        var request = URLRequest(url: url)
-        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        var request = HTTPRequest(url)
+        request.set("Accept", "application/json")
         let body = GatheredBody(bytesMax: Self.bytesMax)
         let head = try await authorizer.send(request, to: body)
         if let patience = head.patience { throw patience }
         guard head.status == 200 else {
             throw Authorizer.refusal(head, "the city \(cityId)")
+        }
+        guard head.isPlain else {
+            throw DownloadError(.wrongContent, "the city \(cityId): the server packs what it sends")
         }
         guard let text = body.bytes else {
             throw DownloadError(

@@ -6,10 +6,6 @@ import LogStorage
 import OfflineModel
 import Replay
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A file that was downloaded.
 struct DownloadedFile: Hashable, Sendable {
     /// The file in the store.
@@ -162,12 +158,12 @@ struct ImageFetch {
         var url = image.url
         for hop in 0...Self.redirectionsMax {
             try Task.checkCancellation()
-            var request = URLRequest(url: url)
-            request.setValue("image/*, */*;q=0.5", forHTTPHeaderField: "Accept")
-            if isAnew { request.setValue("no-cache", forHTTPHeaderField: "Cache-Control") }
+            var request = HTTPRequest(url)
+            request.set("Accept", "image/*, */*;q=0.5")
+            if isAnew { request.set("Cache-Control", "no-cache") }
             if let (offset, validator) = writer.ask(at: url) {
-                request.setValue("bytes=\(offset)-", forHTTPHeaderField: "Range")
-                if let validator { request.setValue(validator, forHTTPHeaderField: "If-Range") }
+                request.set("Range", "bytes=\(offset)-")
+                if let validator { request.set("If-Range", validator) }
             }
             var broken: (any Error)?
             do {
@@ -195,7 +191,9 @@ struct ImageFetch {
                     throw WrongContent(problem: "an image is shorter than announced")
                 }
                 return .ended
-            case nil: return .failed(broken ?? URLError(.badServerResponse))
+            case nil:
+                return .failed(
+                    broken ?? DownloadError(.unavailable, "an image: the server does not answer"))
             }
         }
         throw DownloadError(.refused, "an image: the server leads from one place to the next")
@@ -210,8 +208,10 @@ enum Failures {
     static func check(_ error: any Error) throws {
         if Task.isCancelled || error is CancellationError { throw CancellationError() }
         switch error {
-        case let error as TransportError:
-            throw DownloadError(.unauthorized, error.description)
+        case let error as TransportError where !error.isTransient:
+            throw DownloadError(
+                [.badToken, .tokenInClear].contains(error.code) ? .unauthorized : .refused,
+                error.description)
         case let error as DownloadError where error.code != .unavailable: throw error
         default: break
         }

@@ -1,12 +1,13 @@
 // Takes the answers for one image, one request after the other, and writes what belongs to the image
-// behind what is there. Between DownloadClient and PartialFile. Spec/downloads.md, DL-13, DL-16.
+// behind what is there. Between HTTPClient and PartialFile. Spec/downloads.md, DL-13, DL-16.
 
 import Foundation
 import OfflineModel
+import Replay
 import Synchronization
 
 /// Where the bytes of an image go.
-final class ImageWriter: AnswerTaker {
+final class ImageWriter: ResponseBodyHandler {
     private struct State {
         var part: PartialFile
         var question: RangeAnswer.Question
@@ -89,7 +90,7 @@ final class ImageWriter: AnswerTaker {
         _ = meter.set(image.url, bytes: 0, of: image.size)
     }
 
-    func begin(_ head: AnswerHead) -> Bool {
+    func begin(_ head: HTTPResponseHead) -> Bool {
         state.withLock { state in
             let answer = RangeAnswer(head, to: state.question)
             state.answer = answer
@@ -108,7 +109,7 @@ final class ImageWriter: AnswerTaker {
         }
     }
 
-    func take(_ bytes: [UInt8]) -> Bool {
+    func receive(_ bytes: [UInt8]) -> Bool {
         state.withLock { state in
             guard state.failure == nil else { return false }
             guard state.part.size + bytes.count <= state.question.bytesMax else {

@@ -101,7 +101,7 @@ struct PartialFile {
     // MARK: Writing
 
     /// Begins anew with a content that is another one, or may be.
-    mutating func restart(_ head: AnswerHead) throws(DownloadError) {
+    mutating func restart(_ head: HTTPResponseHead) throws(DownloadError) {
         size = 0
         try cut()
         sidecar.etag = Self.strongTag(head["ETag"])
@@ -250,7 +250,7 @@ struct PartialFile {
 
     /// A date of last change that stands for every byte (RFC 9110, 8.8.2.2): at least a second
     /// before the answer, so that no later change has the same date.
-    static func strongDate(_ head: AnswerHead) -> String? {
+    static func strongDate(_ head: HTTPResponseHead) -> String? {
         guard let text = head["Last-Modified"], let changed = HTTPDate.parse(text),
             let now = head["Date"].flatMap(HTTPDate.parse), now - changed >= 1_000
         else { return nil }

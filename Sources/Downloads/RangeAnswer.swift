@@ -3,6 +3,7 @@
 
 import Foundation
 import OfflineModel
+import Replay
 
 /// What is to be done with an answer.
 enum RangeAnswer: Hashable {
@@ -34,7 +35,7 @@ enum RangeAnswer: Hashable {
         var bytesMax: Int
     }
 
-    init(_ head: AnswerHead, to question: Question) {
+    init(_ head: HTTPResponseHead, to question: Question) {
         if let patience = head.patience {
             self = .later(patience)
             return
@@ -58,7 +59,7 @@ enum RangeAnswer: Hashable {
         }
     }
 
-    private static func whole(_ head: AnswerHead, _ question: Question) -> RangeAnswer {
+    private static func whole(_ head: HTTPResponseHead, _ question: Question) -> RangeAnswer {
         guard head.isPlain else { return .wrong("the server packs an image") }
         guard (head.contentLength ?? 0) <= question.bytesMax else {
             return .wrong("an image has more bytes than announced or allowed")
@@ -66,7 +67,7 @@ enum RangeAnswer: Hashable {
         return .restart
     }
 
-    private static func part(_ head: AnswerHead, _ question: Question) -> RangeAnswer {
+    private static func part(_ head: HTTPResponseHead, _ question: Question) -> RangeAnswer {
         guard let offset = question.offset else {
             return .wrong("the server sends a part that nobody asked for")
         }
@@ -88,7 +89,7 @@ enum RangeAnswer: Hashable {
 
     /// Whether an answer is about the content that is known. A tag tells best; a weak one is not
     /// the strong one that is known, and does not vouch for every byte.
-    private static func isSame(_ head: AnswerHead, _ sidecar: PartialFile.Sidecar) -> Bool {
+    private static func isSame(_ head: HTTPResponseHead, _ sidecar: PartialFile.Sidecar) -> Bool {
         if let known = sidecar.etag, let tag = head["ETag"] { return tag == known }
         if let known = sidecar.lastModified, let date = head["Last-Modified"] {
             return date == known
@@ -96,7 +97,7 @@ enum RangeAnswer: Hashable {
         return true
     }
 
-    private static func unsatisfied(_ head: AnswerHead, _ question: Question) -> RangeAnswer {
+    private static func unsatisfied(_ head: HTTPResponseHead, _ question: Question) -> RangeAnswer {
         guard let offset = question.offset, let range = ContentRange(head["Content-Range"]),
             range.last == nil, range.total == offset, question.size ?? offset == offset,
             question.sidecar.total ?? offset == offset

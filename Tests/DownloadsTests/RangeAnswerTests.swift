@@ -3,6 +3,7 @@
 import DownloadHistories
 import Foundation
 import OfflineModel
+import Replay
 import TestSupport
 import Testing
 
@@ -17,7 +18,7 @@ import Testing
         var sidecar = PartialFile.Sidecar(url: url)
         (sidecar.etag, sidecar.lastModified, sidecar.total) = (etag, date, total)
         return RangeAnswer(
-            AnswerHead(status: status, headers),
+            HTTPResponseHead(status: status, headers),
             to: .init(
                 url: try #require(URL(string: url)), offset: offset, sidecar: sidecar, size: size,
                 bytesMax: bytesMax))
@@ -133,7 +134,7 @@ import Testing
         }
         // Of a part, Content-Digest is the checksum of the part.
         let headers = ["Content-Digest": "sha-256=:\(digest):"]
-        #expect(ContentDigest.sha256(AnswerHead(status: 200, headers)) != nil)
-        #expect(ContentDigest.sha256(AnswerHead(status: 206, headers)) == nil)
+        #expect(ContentDigest.sha256(HTTPResponseHead(status: 200, headers)) != nil)
+        #expect(ContentDigest.sha256(HTTPResponseHead(status: 206, headers)) == nil)
     }
 }

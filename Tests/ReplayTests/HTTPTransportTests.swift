@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-20")) func `an answer above the limit is refused`() async throws {
-        let most = Exchanges.replyBytesMax
+        let most = ReplyBody.bytesMax
         let server = try LocalServer { request in
             let length = Int(request.target.split(separator: "=").last ?? "") ?? 0
             return .reply(200, body: [UInt8](repeating: 0x20, count: length))

@@ -41,6 +41,44 @@ public final class LocalServer: Sendable {
         case raw([UInt8])
         /// The connection is closed without a word.
         case hangUp
+        /// What this does with the connection, which is closed when it returns.
+        case script(@Sendable (Connection) -> Void)
+    }
+
+    /// A connection whose first request has been read.
+    public struct Connection: Sendable {
+        fileprivate let descriptor: Int32
+        fileprivate let server: LocalServer
+
+        /// Sends bytes.
+        ///
+        /// - Returns: false if the client has closed the connection.
+        public func send(_ bytes: [UInt8]) -> Bool { LocalServer.send(bytes, descriptor) }
+
+        /// Sends text.
+        @discardableResult
+        public func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+        /// Reads the next request; nil if the client has closed the connection.
+        public func nextRequest() -> Request? {
+            let request = LocalServer.read(descriptor)
+            if let request { server.seen.withLock { $0.append(request) } }
+            return request
+        }
+
+        /// Waits until the client closes the connection.
+        public func waitForEnd() {
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            while recv(descriptor, &piece, piece.count, 0) > 0 {}
+        }
+
+        /// Lets the connection end as one that is reset.
+        public func resetAtEnd() {
+            var linger = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_LINGER, &linger,
+                socklen_t(MemoryLayout.size(ofValue: linger)))
+        }
     }
 
     /// The listening socket. Closed when neither the server nor its thread can use it any more:
@@ -56,9 +94,13 @@ public final class LocalServer: Sendable {
     public let port: UInt16
     private let answer: @Sendable (Request) -> Answer
     private let seen = Mutex<[Request]>([])
+    private let connections = Mutex(0)
 
     /// Where the server is, without a slash at the end.
     public var base: String { "http://127.0.0.1:\(port)" }
+
+    /// Connections with a request so far.
+    public var connectionCount: Int { connections.withLock { $0 } }
 
     /// The requests so far.
     public var requests: [Request] { seen.withLock { $0 } }
@@ -111,6 +153,7 @@ public final class LocalServer: Sendable {
     private func serve(_ connection: Int32) {
         defer { close(connection) }
         guard let request = Self.read(connection) else { return }
+        connections.withLock { $0 += 1 }
         seen.withLock { $0.append(request) }
         switch answer(request) {
         case .reply(let status, let headers, let body):
@@ -120,6 +163,7 @@ public final class LocalServer: Sendable {
             Self.send(Array(head.utf8) + body, connection)
         case .raw(let bytes): Self.send(bytes, connection)
         case .hangUp: break
+        case .script(let script): script(Connection(descriptor: connection, server: self))
         }
     }
 
@@ -166,7 +210,8 @@ public final class LocalServer: Sendable {
             method: String(words[0]), target: String(words[1]), headers: headers, body: [])
     }
 
-    private static func send(_ bytes: [UInt8], _ connection: Int32) {
+    @discardableResult
+    private static func send(_ bytes: [UInt8], _ connection: Int32) -> Bool {
         #if canImport(Darwin)
             let flags: Int32 = 0
             var on: Int32 = 1
@@ -184,8 +229,9 @@ public final class LocalServer: Sendable {
                     Glibc.send(connection, $0.baseAddress, $0.count, flags)
                 #endif
             }
-            guard count > 0 else { return }
+            guard count > 0 else { return false }
             sent += count
         }
+        return true
     }
 }

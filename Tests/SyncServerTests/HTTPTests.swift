@@ -120,6 +120,56 @@ import Testing
         }
     }
 
+    @Test(.verifies("SYNC-47", "SYNC-48"))
+    func `a request for another account than the token's is refused, and nothing is done`()
+        async throws
+    {
+        let tokens = fixture.folder.appending(path: "tokens")
+        try "ana-token ana\nodd-token Zoë%2f\n"
+            .write(to: tokens, atomically: true, encoding: .utf8)
+        let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
+        let ana = ServerClient(base: server.base, token: "ana-token")
+        let event = Sample(sequence: 1)
+        let type = ["Content-Type": "application/cloudevents-batch+json"]
+        for meant in ["user-456", "Ana", "an", "%61%6E%6", "ana%00", "%", "ana, ana"] {
+            let headers = type.merging(["Daybook-Account": meant]) { $1 }
+            for reply in [
+                try await ana.send("POST", "/v1/events", body: [event].body, headers: headers),
+                try await ana.send("GET", "/v1/events", headers: headers),
+            ] {
+                #expect(reply.status == 403, "\(meant)")
+                #expect(reply.errorCode == "wrong_account")
+                #expect(reply.header("Daybook-Account") == "ana")
+            }
+        }
+        #expect(try await ana.allIDs().isEmpty)
+        for meant in ["ana", "%61n%61"] {
+            let reply = try await ana.send(
+                "POST", "/v1/events", body: [event].body,
+                headers: type.merging(["Daybook-Account": meant]) { $1 })
+            #expect(reply.status == 200 && reply.header("Daybook-Account") == "ana")
+        }
+        // Without the header as before; errors name the account as well.
+        #expect(try await ana.get("/v1/events").header("Daybook-Account") == "ana")
+        let refused = try await ana.get("/v1/events?limit=x")
+        #expect(refused.status == 400 && refused.header("Daybook-Account") == "ana")
+        let odd = ServerClient(base: server.base, token: "odd-token")
+        #expect(try await odd.get("/v1/events").header("Daybook-Account") == "Zo%C3%AB%252f")
+        // What is said to nobody in particular names no account.
+        #expect(try await ana.get("/healthz").header("Daybook-Account") == nil)
+        let stranger = ServerClient(base: server.base, token: "x")
+        #expect(try await stranger.get("/v1/events").header("Daybook-Account") == nil)
+    }
+
+    @Test(.verifies("SYNC-48")) func `a server without tokens compares no accounts`()
+        async throws
+    {
+        let server = try ServerProcess(database: fixture.path)
+        let reply = try await ServerClient(base: server.base).send(
+            "GET", "/v1/events", headers: ["Daybook-Account": "ana"])
+        #expect(reply.status == 200 && reply.header("Daybook-Account") == nil)
+    }
+
     @Test(.verifies("SYNC-17", "SYNC-41"))
     func `a database that fails is answered with 503, and nothing is half applied`()
         async throws

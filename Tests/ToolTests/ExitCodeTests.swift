@@ -191,6 +191,11 @@ import Testing
         arguments: [
             ["inspect"], ["views", "x", "weather"], ["import", "x", "y", "--batch", "0"],
             ["inspect", "x", "--limit", "3"], ["replay", "x", "--to", "ftp://elsewhere"],
+            ["replay", "x", "--to", "file:///etc/passwd"], ["replay", "x", "--to", "elsewhere"],
+            ["replay", "x", "--to", "http:///v1"], ["replay", "x", "--to", "http://a:b@127.0.0.1"],
+            ["replay", "x", "--to", "http://127.0.0.1", "--timeout", "0"],
+            ["replay", "x", "--to", "http://127.0.0.1", "--account", "a", "--any-account"],
+            ["replay", "x", "--to", "http://192.0.2.1", "--token-file", "t"],
             ["frobnicate"],
         ])
     func `wrong usage is 64`(arguments: [String]) throws {
@@ -202,6 +207,61 @@ import Testing
         try process.run()
         process.waitUntilExit()
         #expect(process.terminationStatus == 64)
+    }
+
+    @Test(.verifies("TOOL-51", "SEC-23"))
+    func `a token in the clear is refused with the option that allows it`() throws {
+        let folder = try importedSample()
+        try "xyzzy".write(toFile: folder.log + ".token", atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: folder.log + ".token") }
+        let arguments = [
+            folder.log, "--to", "HTTP://daybook.invalid", "--token-file", folder.log + ".token",
+            "--once",
+        ]
+        let refused = try ToolRun.logtool("replay", arguments)
+        #expect(refused.status == 64)
+        #expect(refused.messages.contains("--allow-plain-http"))
+        let allowed = try ToolRun.logtool("replay", arguments + ["--allow-plain-http"])
+        #expect(allowed.status == 75)
+        #expect(!(refused.messages + allowed.messages).contains("xyzzy"))
+    }
+
+    @Test(.verifies("SEC-23"))
+    func `a proxy of the environment sees no token and no plain request`() throws {
+        let folder = try importedSample()
+        let proxy = try LocalServer { _ in .reply(502) }
+        let server = try LocalServer { _ in .reply(503) }
+        try "xyzzy".write(toFile: folder.log + ".token", atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: folder.log + ".token") }
+        let environment = [
+            "http_proxy": proxy.base, "HTTP_PROXY": proxy.base, "https_proxy": proxy.base,
+            "all_proxy": proxy.base, "ALL_PROXY": proxy.base, "no_proxy": "", "NO_PROXY": "",
+        ]
+        func replay(_ url: String) throws -> ToolRun {
+            try ToolRun.logtool(
+                "replay",
+                [folder.log, "--to", url, "--token-file", folder.log + ".token", "--once"],
+                environment: environment)
+        }
+        #expect(try replay(server.base).status == 75)
+        #expect(!server.requests.isEmpty && proxy.requests.isEmpty)
+        #expect(try replay("https://daybook.invalid").status == 75)
+        #expect(!proxy.requests.isEmpty)
+        for request in proxy.requests {
+            #expect(request.method == "CONNECT" && request.target == "daybook.invalid:443")
+            #expect(!request.headers.contains { $0.value.contains("xyzzy") })
+        }
+    }
+
+    @Test(.verifies("TOOL-51", "RPL-12"))
+    func `a silent server is waited for once`() throws {
+        let folder = try importedSample()
+        let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+        let run = try ToolRun.logtool(
+            "replay", folder.log, "--to", server.base, "--once", "--timeout", "0.5")
+        #expect(run.status == 75)
+        #expect(run.messages.contains("does not answer in time"))
+        #expect(server.requests.count <= 2)
     }
 
     @Test(.verifies("RPL-7", "TOOL-2", "TOOL-5"))

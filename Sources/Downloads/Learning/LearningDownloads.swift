@@ -66,8 +66,7 @@ public actor LearningDownloads {
         user: String, reachability: any Reachability, policy: PrefetchPolicy,
         options: DownloadManager.Options
     ) {
-        let client = DownloadClient(
-            timeoutSeconds: options.timeoutSeconds, connectionsMax: max(1, options.imagesAtOnce))
+        let client = DownloadManager.client(options)
         let authorizer = Authorizer(
             client: client, credentials: credentials, origin: HTTPOrigin(base))
         self.init(

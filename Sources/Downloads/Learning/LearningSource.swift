@@ -4,10 +4,7 @@
 import EventSourcing
 import Foundation
 import OfflineModel
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
+import Replay
 
 /// Where review sessions and lessons come from. An app with a protocol of its own brings its own.
 ///
@@ -132,8 +129,8 @@ struct HTTPLearningSource: LearningSource {
     private func get(
         _ url: URL, _ accept: String, _ bytesMax: Int, _ what: String
     ) async throws -> [UInt8] {
-        var request = URLRequest(url: url)
-        request.setValue(accept, forHTTPHeaderField: "Accept")
+        var request = HTTPRequest(url)
+        request.set("Accept", accept)
         let body = GatheredBody(bytesMax: bytesMax)
         let head = try await authorizer.send(request, to: body)
         if let patience = head.patience { throw patience }

@@ -7,10 +7,6 @@ import LogFormat
 import LogStorage
 import Logging
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The loop of a run. What happens elsewhere (an answer, a timer, a commit, a trigger) comes in
 /// through one mailbox, one after the other.
 struct ReplayRun {
@@ -53,6 +49,8 @@ struct ReplayRun {
         var answer: ReplayState.Answer
         /// Those of the answer, if it has some: read here, beside the loop.
         var verdicts: [Verdict]?
+        /// The server was silent until the transport gave it up.
+        var hasTimedOut: Bool
         var sent: Int64
         var received: Int64
     }
@@ -154,14 +152,13 @@ struct ReplayRun {
         return report
     }
 
-    /// A run without end hears of commits and triggers as they happen.
+    /// Every run hears that the store is closed; one without end also of commits and triggers.
     private func listen(to triggers: AsyncStream<Replayer.Trigger>?) async -> [Task<Void, Never>] {
-        guard isLive else { return [] }
         var senders: [Task<Void, Never>] = []
         let commits = await store.commits()
         senders.append(
-            Task { [mail] in
-                for await _ in commits { mail.yield(.committed) }
+            Task { [mail, isLive] in
+                for await _ in commits where isLive { mail.yield(.committed) }
                 // The store was closed.
                 mail.yield(.stopped)
             })
@@ -228,10 +225,11 @@ struct ReplayRun {
     /// used, no timer runs.
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
         report.message = pause.words
+        if case .refused(let error) = pause { report.refusal = error }
         switch pause {
         case .offline, .notAllowed:
             return isLive ? try await wait(until: nil, now) : false
-        case .unauthorized, .endpoint:
+        case .unauthorized, .endpoint, .refused:
             // Commits do not begin the minute anew.
             if pausedFor?.pause != pause || (pausedFor?.until ?? 0) > now + Self.pauseMilliseconds {
                 pausedFor = (pause, now + Self.pauseMilliseconds)
@@ -281,6 +279,8 @@ struct ReplayRun {
                 return true
             case .answered(let exchange):
                 try await take(exchange)
+                // It may be silent as long again, and again: whoever waits for the end does not.
+                if case .whenNothingMoves = end, exchange.hasTimedOut { return false }
                 return true
             }
         }
@@ -390,12 +390,18 @@ struct ReplayRun {
         let store = replayer.store
         let sent = store.deviceNow
         let answer: ReplayState.Answer
+        var hasTimedOut = false
         do {
             answer = .reply(try await send(call, token, replayer, end))
         } catch let error as TransportError where error.code == .foreignPage {
             // The place on record is another server's: R2.
             answer = .reply(TransportReply(status: 400))
+        } catch let error as TransportError where error.isMisuse {
+            throw error
+        } catch let error as TransportError where !error.isTransient {
+            answer = .refused(error)
         } catch {
+            hasTimedOut = (error as? TransportError)?.code == .timedOut
             answer = .failure("no answer: \(words(error))")
         }
         let received = store.deviceNow
@@ -404,15 +410,17 @@ struct ReplayRun {
             verdicts = Verdict.parse(reply.body)
         }
         return Exchange(
-            number: number, token: token, answer: answer, verdicts: verdicts, sent: sent,
-            received: received)
+            number: number, token: token, answer: answer, verdicts: verdicts,
+            hasTimedOut: hasTimedOut, sent: sent, received: received)
     }
 
     /// Sends a request; where the run ends at a time, no longer than until then.
     private static func send(
         _ call: TransportRequest, _ token: String?, _ replayer: Replayer, _ end: Replayer.End
     ) async throws -> TransportReply {
-        try await inTime(replayer, end) { try await replayer.transport.send(call, token: token) }
+        try await inTime(replayer, end) {
+            try await replayer.transport.send(call, token: token, account: replayer.store.account)
+        }
     }
 
     /// Does something; where the run ends at a time, no longer than until then.
@@ -426,10 +434,10 @@ struct ReplayRun {
             group.addTask { try await body() }
             group.addTask {
                 try await replayer.sleep(.milliseconds(rest))
-                throw URLError(.timedOut)
+                throw TransportError(.timedOut, place: "server", "the time for this run is over")
             }
             defer { group.cancelAll() }
-            guard let value = try await group.next() else { throw URLError(.unknown) }
+            guard let value = try await group.next() else { throw CancellationError() }
             return value
         }
     }
@@ -451,6 +459,7 @@ struct ReplayRun {
         if !state.hasChosenAhead { chosen = nil }
         if let message = outcome.message { replayer.logger.debug("\(message)") }
         report.message = outcome.message
+        report.refusal = if case .refused(let error) = exchange.answer { error } else { nil }
         // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
         var clock: Int64?
         if outcome.isServers, case .reply(let reply) = exchange.answer, let date = reply.date {

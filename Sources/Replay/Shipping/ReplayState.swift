@@ -46,6 +46,8 @@ public struct ReplayState: Sendable {
         case unauthorized
         /// The server's answers say that the endpoint is wrong.
         case endpoint(status: Int)
+        /// The transport refuses to send: no answer of the server would change that.
+        case refused(TransportError)
         /// There is no network.
         case offline
         /// The conditions do not allow it: syncing is off, or this network is not to be used.
@@ -56,6 +58,7 @@ public struct ReplayState: Sendable {
             switch self {
             case .unauthorized: "the server refuses the token, and there is no other"
             case .endpoint(let status): "the server answers \(status): is the endpoint right?"
+            case .refused(let error): error.description
             case .offline: "there is no network"
             case .notAllowed: "syncing is not allowed now"
             }
@@ -86,6 +89,8 @@ public struct ReplayState: Sendable {
         case reply(TransportReply)
         /// No complete answer came; the reason in words.
         case failure(String)
+        /// The transport refuses to send, or refuses the answer.
+        case refused(TransportError)
     }
 
     /// What an answer did.
@@ -483,6 +488,13 @@ public struct ReplayState: Sendable {
         switch answer {
         case .failure(let reason):  // W7
             return backOff(now, random, reason)
+        case .refused(let error):  // W8
+            dropAhead()
+            parts = []
+            pause = .refused(error)
+            // By then there may be another token.
+            token = .unknown
+            return Outcome(message: error.description)
         case .reply(let reply):
             // What was chosen under other circumstances is chosen again.
             if reply.status != 200 { dropAhead() }

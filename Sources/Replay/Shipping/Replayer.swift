@@ -63,7 +63,8 @@ public struct Replayer: Sendable {
 
     /// When a run ends.
     public enum End: Sendable {
-        /// When nothing more can be done now: a wait of more than five seconds would be needed.
+        /// When nothing more can be done now: a wait of more than five seconds would be needed, or
+        /// the server has been silent for as long as the transport waits.
         case whenNothingMoves
         /// At a time at the latest.
         case at(Timestamp)
@@ -95,9 +96,10 @@ public struct Replayer: Sendable {
     ///   - triggers: what happens meanwhile, for a run without end.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left. Its records are on the disk.
-    /// - Throws: `LogError` where the log could not be read or written; `EventError` (`refused`) for
-    ///   the store that all accounts share. Failures of the network are no errors; they are in the
-    ///   report.
+    /// - Throws: `LogError` where the log could not be read or written, or was closed; `EventError`
+    ///   (`refused`) for the store that all accounts share; `TransportError` (`badEndpoint`,
+    ///   `tokenInClear`) where the transport cannot be used as the app has set it up. Failures of
+    ///   the network are no errors; they are in the report.
     public func run(
         until end: End = .whenNothingMoves,
         under conditions: ReplayState.Conditions = ReplayState.Conditions(),

@@ -37,6 +37,10 @@ public struct SyncReport: Hashable, Sendable {
     /// Why the run stopped with something left to do that nobody holds.
     public var message: String?
 
+    /// What the transport refuses, where that is why the run stopped: a token of another account,
+    /// or one that cannot be sent. `message` has it in words.
+    public var refusal: TransportError?
+
     /// An empty report.
     public init() {}
 }

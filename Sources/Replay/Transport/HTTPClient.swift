@@ -1,88 +1,123 @@
-// One request over URLSession, on Apple systems and on Linux: what HTTPTransport and
-// SupabaseTransport have in common. Spec/sync-protocol.md; Spec/secrets.md, SEC-17 to SEC-20.
+// What every request of the library obeys, whichever HTTP client the system has: to whom a token
+// goes, what is asked for, what is refused. Below HTTPTransport, SupabaseTransport and the
+// downloads; above CurlClient (Linux) or URLSessionClient (Apple systems).
+// Spec/sync-protocol.md; Spec/secrets.md, SEC-17 to SEC-25.
 
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
+/// Carries requests. Keeps no cookies, no cache and no passwords, answers no demand for a password,
+/// decodes nothing, and follows no redirection.
+package final class HTTPClient: Sendable {
+    #if canImport(Darwin)
+        private typealias SystemClient = URLSessionClient
+    #else
+        private typealias SystemClient = CurlClient
+    #endif
 
-/// Carries requests. Keeps no cookies, no cache and no passwords, and follows no redirection.
-final class HTTPClient: Sendable {
-    private let session: URLSession
-    private let exchanges: Exchanges
+    /// How long requests may take.
+    struct Timeouts: Sendable {
+        /// How long the server may be silent, connecting included.
+        var silenceSeconds: Double
+        /// How long a request may take altogether; nil: as long as it is never silent.
+        var requestSeconds: Double?
+    }
+
+    private let system: SystemClient
     private let headers: HTTPHeaders?
+    private let allowsTokenInClear: Bool
 
     /// Creates a client.
     ///
+    /// - Parameters:
+    ///   - timeoutSeconds: how long the server may be silent.
+    ///   - requestSeconds: how long a request may take altogether; nil: as long as it likes.
+    ///   - allowsTokenInClear: whether a token may go over `http` to another machine.
+    package convenience init(
+        timeoutSeconds: Double, requestSeconds: Double?, allowsTokenInClear: Bool
+    ) {
+        self.init(
+            SystemClient(
+                Timeouts(silenceSeconds: timeoutSeconds, requestSeconds: requestSeconds)),
+            headers: nil, allowsTokenInClear: allowsTokenInClear)
+    }
+
+    /// Creates a client for syncing.
+    ///
     /// - Throws: `TransportError` with `badCertificate` or `certificatesUnsupported`.
     convenience init(
-        timeoutSeconds: Double, headers: HTTPHeaders, certificate: ClientCertificate?
+        timeoutSeconds: Double, allowsTokenInClear: Bool, headers: HTTPHeaders,
+        certificate: ClientCertificate?
     ) throws(TransportError) {
-        guard let certificate else {
-            self.init(Exchanges(), timeoutSeconds: timeoutSeconds, headers: headers)
-            return
-        }
-        #if canImport(Security)
-            let exchanges = Exchanges(credential: try certificate.credential())
-            self.init(exchanges, timeoutSeconds: timeoutSeconds, headers: headers)
+        let timeouts = Timeouts(forSyncing: timeoutSeconds)
+        #if canImport(Darwin)
+            let system = SystemClient(timeouts, credential: try certificate?.credential())
         #else
-            _ = certificate
-            throw TransportError(
-                .certificatesUnsupported, place: "client certificate",
-                "URLSession cannot present one on this system. Use a transport of your own")
+            guard certificate == nil else {
+                throw TransportError(
+                    .certificatesUnsupported, place: "client certificate",
+                    "it cannot be presented on this system. Use a transport of your own")
+            }
+            let system = SystemClient(timeouts)
         #endif
+        self.init(system, headers: headers, allowsTokenInClear: allowsTokenInClear)
     }
 
-    /// Creates a client without headers and certificate.
-    convenience init(timeoutSeconds: Double) {
-        self.init(Exchanges(), timeoutSeconds: timeoutSeconds, headers: nil)
+    /// Creates a client for syncing without headers and certificate.
+    convenience init(timeoutSeconds: Double, allowsTokenInClear: Bool) {
+        self.init(
+            SystemClient(Timeouts(forSyncing: timeoutSeconds)), headers: nil,
+            allowsTokenInClear: allowsTokenInClear)
     }
 
-    private init(_ exchanges: Exchanges, timeoutSeconds: Double, headers: HTTPHeaders?) {
-        self.exchanges = exchanges
+    private init(_ system: SystemClient, headers: HTTPHeaders?, allowsTokenInClear: Bool) {
+        self.system = system
         self.headers = headers
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.timeoutIntervalForRequest = timeoutSeconds
-        // Silence is one thing, an answer that comes byte by byte another.
-        configuration.timeoutIntervalForResource = 4 * timeoutSeconds
-        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
-        configuration.httpCookieStorage = nil
-        configuration.urlCredentialStorage = nil
-        session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
+        self.allowsTokenInClear = allowsTokenInClear
     }
 
-    deinit { session.invalidateAndCancel() }
-
-    /// Carries one request.
+    /// Carries one request. Cancelling the calling task ends it at once.
     ///
     /// - Parameters:
     ///   - request: without the app's headers and the token.
     ///   - token: the bearer token, if there is one.
-    /// - Throws: `TransportError`, `URLError`, `CancellationError`.
-    func send(_ request: URLRequest, token: String?) async throws -> TransportReply {
+    ///   - handler: receives the reply.
+    /// - Returns: status and header fields; also where the handler has ended the request.
+    /// - Throws: `TransportError`: `badEndpoint`, `tokenInClear`, `badToken` or `badHeader` before
+    ///   anything is sent; `connectionFailed`, `timedOut` or `malformedReply` where no complete
+    ///   reply came. `CancellationError`.
+    package func send(
+        _ request: HTTPRequest, token: String?, to handler: any ResponseBodyHandler
+    ) async throws -> HTTPResponseHead {
+        let origin = try HTTPOrigin(endpoint: request.url)
         var request = request
-        for (name, value) in headers?.fields ?? [] {
-            request.setValue(value, forHTTPHeaderField: name)
-        }
+        request.set("Accept-Encoding", "identity")
+        for (name, value) in headers?.fields ?? [] { request.set(name, value) }
         if let token {
             try HTTPHeaders.checkToken(token, place: "token")
-            request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
-        }
-        let task = session.dataTask(with: request)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                exchanges.begin(task.taskIdentifier, continuation)
-                task.resume()
+            guard allowsTokenInClear || !origin.isInClear else {
+                throw TransportError(
+                    .tokenInClear, place: origin.host,
+                    "the token would go there in the clear; use https, or allow plain http")
             }
-        } onCancel: {
-            task.cancel()
+            request.set("Authorization", "Bearer \(token)")
         }
+        for (name, value) in request.fields where !HTTPHeaders.isSafe(value) {
+            throw TransportError(.badHeader, place: name, "its value has control characters")
+        }
+        try Task.checkCancellation()
+        return try await system.send(request, to: origin, handler)
+    }
+}
+
+extension HTTPClient.Timeouts {
+    /// A reply that comes byte by byte is one thing, silence another: the whole may take four times
+    /// as long.
+    init(forSyncing timeoutSeconds: Double) {
+        self.init(silenceSeconds: timeoutSeconds, requestSeconds: 4 * timeoutSeconds)
     }
 }
 
 extension HTTPClient: CustomReflectable {
-    /// Shows nothing: neither an app's headers nor the session, which cannot be looked into while
-    /// it works.
-    var customMirror: Mirror { Mirror(self, children: [:]) }
+    /// Shows nothing: an app's headers may hold a password.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

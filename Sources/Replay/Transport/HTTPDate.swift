@@ -1,5 +1,5 @@
 // Dates of HTTP headers: `Date`, from which the server's clock is taken, and `Retry-After`. Used by
-// Exchanges. Spec/replay.md, CLOCK-1.
+// HTTPClient. Spec/replay.md, CLOCK-1.
 
 import EventSourcing
 import Foundation

@@ -8,9 +8,9 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
 
     /// Names that only the transport sets, or that frame the message.
     private static let reserved: Set<String> = [
-        "accept", "authorization", "connection", "content-encoding", "content-length",
-        "content-type", "expect", "host", "keep-alive", "te", "trailer",
-        "transfer-encoding", "upgrade",
+        "accept", "accept-encoding", "authorization", "connection", "content-encoding",
+        "content-length", "content-type", "daybook-account", "expect", "host", "keep-alive", "te",
+        "trailer", "transfer-encoding", "upgrade",
     ]
 
     /// Checks headers.
@@ -61,6 +61,11 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
 
     /// Shows names only: a value may be a password for a proxy.
     package var customMirror: Mirror { Mirror(self, children: ["names": fields.map(\.name)]) }
+
+    /// Whether a value cannot end its line: for values that are not the app's.
+    static func isSafe(_ value: String) -> Bool {
+        value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
+    }
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -1,7 +1,15 @@
-// Which server a URL means, so that a token goes to no other. Used by HTTPTransport.
-// Spec/secrets.md, SEC-19.
+// Which server a URL means, so that a token goes to no other, and to none in the clear. Used by
+// HTTPClient and HTTPTransport. Spec/secrets.md, SEC-19, SEC-22, SEC-23.
 
 import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
 
 /// Scheme, host and port of a URL.
 package struct HTTPOrigin: Hashable, Sendable {
@@ -11,12 +19,68 @@ package struct HTTPOrigin: Hashable, Sendable {
 
     /// The origin of an absolute URL; nil if it has none.
     package init?(_ url: URL) {
-        guard let scheme = url.scheme?.lowercased(), let host = url.host?.lowercased(),
+        guard let scheme = url.scheme?.lowercased(), var host = url.host?.lowercased(),
             !host.isEmpty
         else { return nil }
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         self.scheme = scheme
         self.host = host
         port = url.port ?? (scheme == "https" ? 443 : 80)
+    }
+
+    /// The origin of a URL that requests can go to.
+    ///
+    /// - Throws: `TransportError` with `badEndpoint`: the URL is relative, of another scheme than
+    ///   http and https, without a host, with a port that does not exist, or with a user name.
+    package init(endpoint url: URL) throws(TransportError) {
+        guard let origin = HTTPOrigin(url), ["http", "https"].contains(origin.scheme),
+            1...65_535 ~= origin.port, Self.isName(origin.host) || Self.isIPv6(origin.host)
+        else {
+            throw TransportError(
+                .badEndpoint, place: "endpoint", "it is no http or https URL with a host")
+        }
+        guard url.user == nil, url.password == nil else {
+            throw TransportError(
+                .badEndpoint, place: origin.host,
+                "the endpoint has a user name or a password; use a token")
+        }
+        self = origin
+    }
+
+    /// The host as it stands in a URL.
+    var hostInURL: String { host.contains(":") ? "[\(host)]" : host }
+
+    /// Whether requests stay on this machine: `localhost`, 127.0.0.0/8, ::1.
+    package var isLoopback: Bool {
+        if host == "localhost" { return true }
+        var four = in_addr()
+        if inet_pton(AF_INET, host, &four) == 1 {
+            return UInt32(bigEndian: four.s_addr) >> 24 == 127
+        }
+        var six = in6_addr()
+        guard inet_pton(AF_INET6, host, &six) == 1 else { return false }
+        return withUnsafeBytes(of: six) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
+    }
+
+    /// Whether what is sent can be read on the way.
+    package var isInClear: Bool { scheme != "https" && !isLoopback }
+
+    /// Only what every parser of URLs takes for the same name: two that disagree would send a
+    /// token elsewhere than was checked.
+    private static func isName(_ host: String) -> Bool {
+        host.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+    }
+
+    private static func isIPv6(_ host: String) -> Bool {
+        var address = in6_addr()
+        return inet_pton(AF_INET6, host, &address) == 1
     }
 
     /// Where a page is that a server's link names, as seen from one of its URLs.

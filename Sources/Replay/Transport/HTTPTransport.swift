@@ -3,61 +3,82 @@
 
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The transport of the sync protocol.
 public final class HTTPTransport: Transport {
     private let endpoint: URL
     private let client: HTTPClient
+    private let account: AccountCheck
 
-    /// Creates a transport.
+    /// Creates a transport. An endpoint that cannot be used is refused by `send`.
     ///
     /// - Parameters:
-    ///   - endpoint: where batches are posted: the server's `…/v1/events`.
-    ///   - timeoutSeconds: how long the server may be silent.
-    public init(endpoint: URL, timeoutSeconds: Double = 30) {
+    ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL.
+    ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
+    ///     altogether.
+    ///   - allowsTokenInClear: whether a token may go over `http` to another machine, where anybody
+    ///     on the way can read it. This machine's own addresses are always allowed.
+    ///   - account: for which account of the server it ships and reads.
+    public init(
+        endpoint: URL, timeoutSeconds: Double = 30, allowsTokenInClear: Bool = false,
+        account: AccountCheck = .ofLog
+    ) {
         self.endpoint = endpoint
-        client = HTTPClient(timeoutSeconds: timeoutSeconds)
+        self.account = account
+        client = HTTPClient(
+            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear)
     }
 
-    /// Creates a transport for a server behind a proxy that wants to know who comes.
+    /// Creates a transport for a server behind a proxy that demands headers or a certificate.
     ///
     /// - Parameters:
-    ///   - endpoint: where batches are posted: the server's `…/v1/events`.
-    ///   - timeoutSeconds: how long the server may be silent.
+    ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL.
+    ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
+    ///     altogether.
     ///   - headers: go with every request. Visible ASCII; never those that the transport sets by
     ///     itself, such as `Authorization`, `Content-Type`, `Content-Length` and `Host`.
     ///   - certificate: for a server that asks for a client certificate. Apple systems only.
-    /// - Throws: `TransportError`: `badHeader`, `reservedHeader`, `badCertificate`;
+    ///   - allowsTokenInClear: whether a token may go over `http` to another machine.
+    ///   - account: for which account of the server it ships and reads.
+    /// - Throws: `TransportError`: `badEndpoint`, `badHeader`, `reservedHeader`, `badCertificate`;
     ///   `certificatesUnsupported` on Linux.
     public init(
         endpoint: URL, timeoutSeconds: Double = 30, headers: [String: String],
-        certificate: ClientCertificate? = nil
+        certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false,
+        account: AccountCheck = .ofLog
     ) throws(TransportError) {
+        _ = try HTTPOrigin(endpoint: endpoint)
         self.endpoint = endpoint
+        self.account = account
         client = try HTTPClient(
-            timeoutSeconds: timeoutSeconds, headers: HTTPHeaders(headers), certificate: certificate)
+            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear,
+            headers: HTTPHeaders(headers), certificate: certificate)
+    }
+
+    /// Carries one request without saying whose log it is about.
+    ///
+    /// - Throws: as `send(_:token:account:)`.
+    public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
+        try await send(call, token: token, account: nil)
     }
 
     /// Carries one request.
     ///
-    /// - Throws: `TransportError`; `URLError` where no complete answer came.
-    public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
-        var request = URLRequest(url: endpoint)
+    /// - Throws: `TransportError`, also where no complete reply came; `CancellationError`.
+    public func send(
+        _ call: TransportRequest, token: String?, account: String?
+    ) async throws -> TransportReply {
+        var request = HTTPRequest(endpoint)
         switch call {
         case .append(let batch):
-            request.httpMethod = "POST"
-            request.setValue(
-                "application/cloudevents-batch+json", forHTTPHeaderField: "Content-Type")
-            request.setValue("application/json", forHTTPHeaderField: "Accept")
-            request.httpBody = Data(batch)
+            request.set("Content-Type", "application/cloudevents-batch+json")
+            request.set("Accept", "application/json")
+            request.body = batch
         case .read(let cursor):
             // A link to another server is not followed: the token would go with it.
             if let cursor { request.url = try HTTPOrigin.page(cursor, from: endpoint) }
-            request.setValue("application/cloudevents-batch+json", forHTTPHeaderField: "Accept")
+            request.set("Accept", "application/cloudevents-batch+json")
         }
-        return try await client.send(request, token: token)
+        return try await client.send(
+            request, token: token, account: self.account.name(for: account))
     }
 }

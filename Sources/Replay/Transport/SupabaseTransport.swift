@@ -4,10 +4,6 @@
 import EventSourcing
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The transport for a Supabase project that has the functions `append_events` and `read_events`.
 public final class SupabaseTransport: Transport {
     private let functions: URL
@@ -23,26 +19,29 @@ public final class SupabaseTransport: Transport {
     ///   - project: the project's address: `https://<reference>.supabase.co`.
     ///   - apiKey: the project's publishable key. It goes with every request, and stands for the
     ///     token where there is none.
-    ///   - timeoutSeconds: how long the server may be silent.
+    ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
+    ///     altogether.
     ///   - headers: go with every request, as with `HTTPTransport`.
     ///   - certificate: for a server that asks for a client certificate. Apple systems only.
+    ///   - allowsTokenInClear: whether a token or the key may go over `http` to another machine.
     /// - Throws: `TransportError`: `badToken` for the key, and what `HTTPTransport` throws.
     public init(
         project: URL, apiKey: String, timeoutSeconds: Double = 30, headers: [String: String] = [:],
-        certificate: ClientCertificate? = nil
+        certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false
     ) throws(TransportError) {
+        _ = try HTTPOrigin(endpoint: project)
         try HTTPHeaders.checkToken(apiKey, place: "apikey")
         functions = project.appending(path: "rest/v1/rpc")
         self.apiKey = apiKey
         client = try HTTPClient(
-            timeoutSeconds: timeoutSeconds, headers: HTTPHeaders(headers, reserving: ["apikey"]),
-            certificate: certificate)
+            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear,
+            headers: HTTPHeaders(headers, reserving: ["apikey"]), certificate: certificate)
     }
 
     /// Calls one of the functions.
     ///
-    /// - Throws: `TransportError`; `malformedReply` where a page is not what Spec/supabase.md says;
-    ///   `URLError` where no complete answer came.
+    /// - Throws: `TransportError`, also where no complete reply came; `malformedReply` where a page
+    ///   is not what Spec/supabase.md says; `CancellationError`.
     public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
         var body = JSONObjectWriter()
         switch call {
@@ -59,12 +58,11 @@ public final class SupabaseTransport: Transport {
     private func invoke(
         _ function: String, _ body: JSONObjectWriter, _ token: String?
     ) async throws -> TransportReply {
-        var request = URLRequest(url: functions.appending(path: function))
-        request.httpMethod = "POST"
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        request.setValue("application/json", forHTTPHeaderField: "Accept")
-        request.setValue(apiKey, forHTTPHeaderField: "apikey")
-        request.httpBody = Data(body.finished())
+        var request = HTTPRequest(functions.appending(path: function))
+        request.set("Content-Type", "application/json")
+        request.set("Accept", "application/json")
+        request.set("apikey", apiKey)
+        request.body = body.finished()
         var reply = try await client.send(request, token: token ?? apiKey)
         // Pages have their cursor in the body.
         reply.next = nil

@@ -45,4 +45,22 @@ public protocol Transport: Sendable {
     ///   - token: the bearer token, if there is one.
     /// - Throws: any error where no complete answer came.
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply
+
+    /// Carries one request of an account's log and returns the server's answer.
+    ///
+    /// - Parameter account: the account to which the log belongs; nil if to none. A transport that
+    ///   can refuses to mix it with another account's token (`TransportError`, `wrongAccount`).
+    /// - Throws: any error where no complete answer came.
+    func send(
+        _ request: TransportRequest, token: String?, account: String?
+    ) async throws -> TransportReply
+}
+
+extension Transport {
+    /// Carries the request without checking the account.
+    public func send(
+        _ request: TransportRequest, token: String?, account: String?
+    ) async throws -> TransportReply {
+        try await send(request, token: token)
+    }
 }

@@ -1,9 +1,9 @@
-// What a transport of this library refuses before or after the network has its say: what, where,
-// what to do; never a token, a header's value, or what a server wrote. Spec/secrets.md, SEC-1.
+// What a transport of this library refuses, and what the network refuses it: what, where, what to
+// do; never a token, a header's value, or what a server wrote. Spec/secrets.md, SEC-1.
 
 import Foundation
 
-/// A failure of a transport that is not one of the network.
+/// A failure of a transport.
 public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of failure it is. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
@@ -11,6 +11,12 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case badHeader = "bad-header"
         /// A header that the transport sets by itself, or that would change the request's frame.
         case reservedHeader = "reserved-header"
+        /// An endpoint that is no http or https URL with a host, or that has a user name.
+        case badEndpoint = "bad-endpoint"
+        /// A token that would go over `http` to another machine, which was not allowed.
+        case tokenInClear = "token-in-clear"
+        /// The token is for another account than the log.
+        case wrongAccount = "wrong-account"
         /// A token that cannot stand in a header.
         case badToken = "bad-token"
         /// A client certificate that cannot be opened.
@@ -21,9 +27,26 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case foreignPage = "foreign-page"
         /// A reply of more than 4 MiB.
         case replyTooLong = "reply-too-long"
-        /// A reply that is not what the contract says.
+        /// A reply that is not what the contract says, or not HTTP.
         case malformedReply = "malformed-reply"
+        /// There was no connection, or it ended before the reply did.
+        case connectionFailed = "connection-failed"
+        /// The server was silent, or did not finish in time.
+        case timedOut = "timed-out"
     }
+
+    /// Whether the same request may succeed later with nothing changed on this side.
+    package var isTransient: Bool {
+        switch code {
+        case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
+        case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount, .badToken,
+            .badCertificate, .certificatesUnsupported, .foreignPage:
+            false
+        }
+    }
+
+    /// Whether only the app can mend it: it has named an endpoint to which nothing goes.
+    var isMisuse: Bool { code == .badEndpoint || code == .tokenInClear }
 
     /// The kind of failure.
     public var code: Code

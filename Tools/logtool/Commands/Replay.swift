@@ -28,7 +28,18 @@ struct Replay: AsyncParsableCommand {
     var to: String
     @Option(help: "A file with the bearer token.", completion: .file())
     var tokenFile: String?
-    @Flag(help: "Return when nothing more can be sent now.")
+    @Flag(
+        help: "Send the token over http to another machine, where anybody on the way can read it.")
+    var allowPlainHttp = false
+    @Option(help: .init("How long the server may be silent.", valueName: "seconds"))
+    var timeout = 30.0
+    @Option(
+        help: .init(
+            "The server's name for the log's account, if it has another one.", valueName: "name"))
+    var account: String?
+    @Flag(help: "Leave out the check that the token is for the log's account.")
+    var anyAccount = false
+    @Flag(help: "Return when nothing more can be sent now, or the server has been silent too long.")
     var once = false
     @Flag(help: "Also take in what other devices of the account have recorded.")
     var receive = false
@@ -43,14 +54,26 @@ struct Replay: AsyncParsableCommand {
     private static let receiveInterval = Duration.seconds(60)
 
     func validate() throws {
-        _ = try endpoint()
+        let url = try endpoint()
+        guard timeout > 0, timeout <= 3_600 else {
+            throw ValidationError("--timeout takes a number of seconds above 0, 3600 at most.")
+        }
+        guard account == nil || !anyAccount else {
+            throw ValidationError("--account and --any-account exclude each other.")
+        }
+        let origin = try HTTPOrigin(endpoint: url)
+        if tokenFile != nil, origin.isInClear, !allowPlainHttp {
+            throw ValidationError(
+                "the token would go to \(origin.host) in the clear. Use an https URL, or "
+                    + "--allow-plain-http to send it all the same.")
+        }
     }
 
     /// The endpoint; a server's bare address stands for its `/v1/events`.
     private func endpoint() throws -> URL {
-        guard var url = URL(string: to), let scheme = url.scheme?.lowercased(),
-            scheme == "http" || scheme == "https", url.host != nil
-        else { throw ValidationError("--to takes an http or https URL.") }
+        guard var url = URL(string: to), (try? HTTPOrigin(endpoint: url)) != nil else {
+            throw ValidationError("--to takes an http or https URL without a user name.")
+        }
         if url.path.isEmpty || url.path == "/" {
             url = URL(string: Self.eventsPath, relativeTo: url)?.absoluteURL ?? url
         }
@@ -76,8 +99,11 @@ struct Replay: AsyncParsableCommand {
         options.reads = receive
         options.readInterval = Self.receiveInterval
         options.resolver = keep?.resolver
+        let transport = HTTPTransport(
+            endpoint: url, timeoutSeconds: timeout, allowsTokenInClear: allowPlainHttp,
+            account: anyAccount ? .off : account.map { .named($0) } ?? .ofLog)
         let replayer = Replayer(
-            store, transport: HTTPTransport(endpoint: url), credentials: credentials,
+            store, transport: transport, credentials: credentials,
             options: options, logger: Logger(label: "logtool") { _ in SwiftLogNoOpLogHandler() })
         let total = store.view(Outbox.self).count
         let progress = Progress("shipped", of: .items(total))

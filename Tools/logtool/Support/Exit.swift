@@ -37,6 +37,9 @@ enum Exit {
         } catch let error as EventError {
             Message.error(error.description)
             throw badData
+        } catch let error as TransportError {
+            Message.error(error.description)
+            throw usage
         }
     }
 

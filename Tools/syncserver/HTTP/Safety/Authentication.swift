@@ -1,7 +1,10 @@
-// Finds out for which account a request is made, and whether it is one too many, before anything
-// else looks at it. Spec/sync-protocol.md, SYNC-3; Spec/operating.md, OPS-4.
+// Finds out for which account a request is made, whether the client means the same one, and whether
+// it is one request too many, before anything else looks at it. Spec/sync-protocol.md, SYNC-3,
+// SYNC-47, SYNC-48; Spec/operating.md, OPS-4.
 
+import EventSourcing
 import Hummingbird
+import NIOHTTPTypes
 
 /// Lets a request pass in the name of its token's account.
 struct Authentication: RouterMiddleware {
@@ -13,6 +16,13 @@ struct Authentication: RouterMiddleware {
     let connections: Connections
     /// Whether the token of the operator is asked for, or one of an account.
     let isForOperator: Bool
+
+    private static let accountField: HTTPFields.Element.Name = {
+        guard let name = HTTPFields.Element.Name(AccountHeader.name) else {
+            preconditionFailure("a valid name")
+        }
+        return name
+    }()
 
     func handle(
         _ request: Request, context: ServerContext,
@@ -40,8 +50,26 @@ struct Authentication: RouterMiddleware {
                 .tooManyRequests, "too_many_requests", "more requests than this token may make",
                 headers: [.retryAfter: String(wait)])
         }
+        guard !isForOperator else { return try await next(request, context) }
+        let accountFields: HTTPFields = [
+            Self.accountField: AccountHeader.value(for: credential.account)
+        ]
+        if let meant = request.headers[Self.accountField],
+            !AccountHeader.account(of: meant).utf8.elementsEqual(credential.account.utf8)
+        {
+            throw RequestError(
+                .forbidden, "wrong_account", "the token is for another account than the log",
+                headers: accountFields)
+        }
         var context = context
         context.account = credential.account
-        return try await next(request, context)
+        do {
+            var response = try await next(request, context)
+            response.headers.append(contentsOf: accountFields)
+            return response
+        } catch let error as RequestError {
+            throw RequestError(
+                error.status, error.code, error.detail, headers: error.headers + accountFields)
+        }
     }
 }

@@ -1,0 +1,46 @@
+// The header in which client and server say whose events they mean, so that a log and a token of
+// two accounts are not mixed. Spec/sync-protocol.md, SYNC-47 to SYNC-49.
+
+/// The header `Daybook-Account`: an account's name in percent-encoded UTF-8.
+package enum AccountHeader {
+    /// The header's name.
+    package static let name = "Daybook-Account"
+
+    /// The header's value for an account: all bytes but RFC 3986's unreserved ones are encoded.
+    package static func value(for account: String) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var value: [UInt8] = []
+        for byte in account.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                value.append(byte)
+            default:
+                value += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: value, as: UTF8.self)
+    }
+
+    /// The account that a value names. A `%` without two digits stands for itself: such a value
+    /// equals no account's.
+    package static func account(of value: String) -> String {
+        let bytes = Array(value.utf8)
+        var account: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+                let high = Character(UnicodeScalar(bytes[index + 1])).hexDigitValue,
+                let low = Character(UnicodeScalar(bytes[index + 2])).hexDigitValue
+            {
+                account.append(UInt8(high << 4 | low))
+                index += 3
+            } else {
+                account.append(bytes[index])
+                index += 1
+            }
+        }
+        return String(decoding: account, as: UTF8.self)
+    }
+}

@@ -1,0 +1,284 @@
+// One request over libcurl, from its options to its result. Created and used by the request's own
+// thread. Spec/secrets.md, SEC-22 to SEC-25.
+
+#if !canImport(Darwin)
+    import CCurl
+    import Foundation
+
+    /// One request and what has come of its reply.
+    final class CurlExchange {
+        /// Bytes of a reply's heads at most: its own, all interim ones, and its trailer.
+        static let headBytesMax = 64 * 1024
+
+        private let request: HTTPRequest
+        private let origin: HTTPOrigin
+        private let handler: any ResponseBodyHandler
+        private let timeouts: HTTPClient.Timeouts
+        private let cancellation: Cancellation
+
+        /// The head as far as it has come.
+        private var partialHead = HTTPResponseHead(status: 0)
+        /// The head that the handler has.
+        private var head: HTTPResponseHead?
+        private var headBytes = 0
+        private var bodyBytes = 0
+        /// Why the reply is refused.
+        private var refusal: TransportError?
+        /// The handler wants no more.
+        private var hasEnded = false
+
+        /// How the loop has ended.
+        private enum End {
+            case finished(CURLcode)
+            case cancelled
+            case timedOut
+        }
+
+        init(
+            _ request: HTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler,
+            _ timeouts: HTTPClient.Timeouts, _ cancellation: Cancellation
+        ) {
+            self.request = request
+            self.origin = origin
+            self.handler = handler
+            self.timeouts = timeouts
+            self.cancellation = cancellation
+        }
+
+        /// Carries the request.
+        ///
+        /// A kept connection may have been closed by the server meanwhile. Where it ends without a
+        /// byte of a reply, the whole request is repeated once, at once, on a new one: what was
+        /// shipped twice is known by its ids.
+        ///
+        /// - Parameter deliver: receives the result, and whether the handle can serve another
+        ///   request. Called once, before anything that may take time.
+        func run(
+            on handle: CurlHandle,
+            deliver: (_ result: Result<HTTPResponseHead, any Error>, _ isReusable: Bool) -> Void
+        ) {
+            let fields = list(of: request.fields)
+            defer { curl_slist_free_all(fields) }
+            // libcurl reads the body where it is, until the transfer is removed.
+            (request.body ?? []).withUnsafeBufferPointer { body in
+                configure(handle.easy, fields, body)
+                var end = drive(handle)
+                if isStale(end, handle.easy) {
+                    curl_multi_remove_handle(handle.multi, handle.easy)
+                    curl_set_long(handle.easy, CURLOPT_FRESH_CONNECT, 1)
+                    end = drive(handle)
+                }
+                let isReusable = if case .finished(CURLE_OK) = end { true } else { false }
+                if isReusable { curl_multi_remove_handle(handle.multi, handle.easy) }
+                deliver(result(of: end), isReusable)
+                // This may wait until a name is resolved.
+                if !isReusable { curl_multi_remove_handle(handle.multi, handle.easy) }
+            }
+        }
+
+        // MARK: Options
+
+        private func configure(
+            _ easy: UnsafeMutableRawPointer, _ fields: UnsafeMutablePointer<curl_slist>?,
+            _ body: UnsafeBufferPointer<UInt8>
+        ) {
+            // Keeps connections. Everything else is off, or as said here: no passwords, cookies,
+            // .netrc or redirections, and certificates are checked against the system's.
+            curl_easy_reset(easy)
+            curl_allow_http_only(easy)
+            curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+            curl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+            curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+            curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, 1)
+            curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, 2)
+            curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 0)
+            curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
+            curl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+            // A proxy of the environment carries https, which it cannot read, and nothing else.
+            if origin.scheme != "https" { curl_set_string(easy, CURLOPT_PROXY, "") }
+            curl_set_string(easy, CURLOPT_URL, address)
+            curl_set_pointer(easy, CURLOPT_HTTPHEADER, fields)
+            if request.body == nil {
+                curl_set_long(easy, CURLOPT_HTTPGET, 1)
+            } else {
+                curl_set_long(easy, CURLOPT_POST, 1)
+                curl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+                if let start = body.baseAddress, !body.isEmpty {
+                    curl_set_pointer(easy, CURLOPT_POSTFIELDS, start)
+                } else {
+                    curl_set_string(easy, CURLOPT_COPYPOSTFIELDS, "")
+                }
+            }
+            let this = Unmanaged.passUnretained(self).toOpaque()
+            curl_set_pointer(easy, CURLOPT_HEADERDATA, this)
+            curl_set_receiver(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+                CurlExchange.pass(bytes, size * count, to: context) { $0.receiveHeadLine($1) }
+            }
+            curl_set_pointer(easy, CURLOPT_WRITEDATA, this)
+            curl_set_receiver(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+                CurlExchange.pass(bytes, size * count, to: context) { $0.receiveBody($1) }
+            }
+        }
+
+        /// The URL, put together from checked parts: libcurl must not see another host in it.
+        private var address: String {
+            let parts = URLComponents(url: request.url, resolvingAgainstBaseURL: true)
+            let path = parts?.percentEncodedPath ?? ""
+            let query = parts?.percentEncodedQuery.map { "?\($0)" } ?? ""
+            return "\(origin.scheme)://\(origin.hostInURL):\(origin.port)"
+                + (path.hasPrefix("/") ? path : "/\(path)") + query
+        }
+
+        private func list(
+            of fields: [(name: String, value: String)]
+        ) -> UnsafeMutablePointer<curl_slist>? {
+            // An empty value takes a field away that libcurl would add: it would wait for the
+            // server's leave to send a body.
+            var list = curl_slist_append(nil, "Expect:")
+            for (name, value) in fields {
+                list = curl_slist_append(list, value.isEmpty ? "\(name);" : "\(name): \(value)")
+            }
+            return list
+        }
+
+        // MARK: The loop
+
+        private func drive(_ handle: CurlHandle) -> End {
+            guard curl_multi_add_handle(handle.multi, handle.easy) == CURLM_OK else {
+                return .finished(CURLE_FAILED_INIT)
+            }
+            let clock = ContinuousClock()
+            let begin = clock.now
+            var (lastMoved, moved) = (begin, curl_off_t(-1))
+            var running: Int32 = 1
+            while running > 0 {
+                guard !cancellation.isCancelled else { return .cancelled }
+                guard curl_multi_perform(handle.multi, &running) == CURLM_OK else {
+                    return .finished(CURLE_FAILED_INIT)
+                }
+                let now = clock.now
+                let bytes = sentBytes(handle.easy) + curl_off_t(headBytes + bodyBytes)
+                if bytes != moved { (lastMoved, moved) = (now, bytes) }
+                var end = lastMoved + Self.duration(timeouts.silenceSeconds)
+                if let seconds = timeouts.requestSeconds {
+                    end = min(end, begin + Self.duration(seconds))
+                }
+                guard running > 0 else { break }
+                guard now < end else { return .timedOut }
+                let milliseconds = min((end - now) / .milliseconds(1) + 1, 60_000)
+                curl_multi_poll(handle.multi, nil, 0, Int32(milliseconds), nil)
+            }
+            var left: Int32 = 0
+            guard let message = curl_multi_info_read(handle.multi, &left) else {
+                return .finished(CURLE_FAILED_INIT)
+            }
+            return .finished(message.pointee.data.result)
+        }
+
+        private func sentBytes(_ easy: UnsafeMutableRawPointer) -> curl_off_t {
+            var bytes: curl_off_t = 0
+            curl_get_size(easy, CURLINFO_SIZE_UPLOAD_T, &bytes)
+            return bytes
+        }
+
+        /// A duration of an app's number, whatever it is.
+        private static func duration(_ seconds: Double) -> Duration {
+            .seconds(seconds > 0.001 ? min(seconds, 1e6) : 0.001)
+        }
+
+        /// Whether a kept connection broke before the reply began.
+        private func isStale(_ end: End, _ easy: UnsafeMutableRawPointer) -> Bool {
+            guard case .finished(let code) = end, headBytes == 0,
+                [CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR].contains(code)
+            else { return false }
+            var connections = 0
+            curl_get_long(easy, CURLINFO_NUM_CONNECTS, &connections)
+            return connections == 0
+        }
+
+        // MARK: The reply
+
+        private static func pass(
+            _ bytes: UnsafeMutablePointer<CChar>?, _ count: Int,
+            to context: UnsafeMutableRawPointer?,
+            _ receive: (CurlExchange, UnsafeRawBufferPointer) -> Bool
+        ) -> Int {
+            guard let bytes, let context, count > 0 else { return 0 }
+            let this = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
+            // Any other number than that of the bytes ends the transfer and its connection.
+            return receive(this, UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+        }
+
+        private func refuse(_ detail: String) -> Bool {
+            refusal = refusal ?? TransportError(.malformedReply, place: origin.host, detail)
+            return false
+        }
+
+        /// Receives a line of a head, its end included.
+        private func receiveHeadLine(_ bytes: UnsafeRawBufferPointer) -> Bool {
+            headBytes += bytes.count
+            guard headBytes <= Self.headBytesMax else {
+                return refuse("the reply's head has more than \(Self.headBytesMax) bytes")
+            }
+            // What comes after the body is counted and no more.
+            guard head == nil else { return true }
+            let line = String(decoding: bytes, as: UTF8.self)
+                .trimmingCharacters(in: .whitespacesAndNewlines)
+            if line.isEmpty { return partialHead.status < 200 || endHead() }
+            if line.hasPrefix("HTTP/") {
+                let status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+                partialHead = HTTPResponseHead(status: status ?? 0)
+            } else if let colon = line.firstIndex(of: ":") {
+                partialHead.add(
+                    String(line[..<colon]),
+                    line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces))
+            }
+            return true
+        }
+
+        private func endHead() -> Bool {
+            // libcurl would decode gzip as a transfer encoding, unasked.
+            let coding = partialHead["Transfer-Encoding"]?.lowercased() ?? "identity"
+            guard ["identity", "chunked"].contains(coding) else {
+                return refuse("the reply has a transfer encoding, which is refused")
+            }
+            head = partialHead
+            hasEnded = !handler.begin(partialHead)
+            return !hasEnded
+        }
+
+        private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+            bodyBytes += bytes.count
+            guard head != nil else { return refuse("the reply is not HTTP") }
+            hasEnded = !handler.receive(Array(bytes))
+            return !hasEnded
+        }
+
+        private func result(of end: End) -> Result<HTTPResponseHead, any Error> {
+            if let refusal { return .failure(refusal) }
+            if hasEnded, let head { return .success(head) }
+            switch end {
+            case .cancelled: return .failure(CancellationError())
+            case .timedOut, .finished(CURLE_OPERATION_TIMEDOUT):
+                return failure(.timedOut, "the server does not answer in time")
+            case .finished(CURLE_OK):
+                if let head { return .success(head) }
+                return failure(.connectionFailed, "the connection ended within the reply's head")
+            case .finished(let code)
+            where [
+                CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING,
+            ].contains(code):
+                return failure(.malformedReply, "the reply is not HTTP")
+            case .finished(let code):
+                // libcurl's own text for the code, with nothing of the reply in it.
+                return failure(.connectionFailed, String(cString: curl_easy_strerror(code)))
+            }
+        }
+
+        private func failure(
+            _ code: TransportError.Code, _ detail: String
+        ) -> Result<HTTPResponseHead, any Error> {
+            .failure(TransportError(code, place: origin.host, detail))
+        }
+    }
+#endif

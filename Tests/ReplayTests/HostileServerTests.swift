@@ -1,0 +1,394 @@
+// Servers that mean no good, or are broken: whatever they send, a request ends soon, with little
+// memory, with a status or a typed error.
+
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Replay
+
+@Suite(.timeLimit(.minutes(10))) struct HostileServerTests {
+    /// Bytes that the system may hold between a server and a client that has stopped to read.
+    private static let buffersMax = 16 * 1024 * 1024
+
+    private func transport(
+        _ server: LocalServer, timeoutSeconds: Double = 60
+    ) throws -> HTTPTransport {
+        HTTPTransport(
+            endpoint: try #require(URL(string: server.base + "/v1/events")),
+            timeoutSeconds: timeoutSeconds)
+    }
+
+    private func failure(
+        _ transport: HTTPTransport, _ call: TransportRequest = .read(after: nil)
+    ) async -> TransportError.Code? {
+        do {
+            _ = try await transport.send(call, token: "t")
+            return nil
+        } catch { return (error as? TransportError)?.code }
+    }
+
+    /// A server that sends a beginning, then the same piece until the client closes the connection.
+    private func endless(
+        _ begin: String, _ piece: [UInt8], _ sent: Counter
+    ) throws -> LocalServer {
+        try LocalServer { _ in
+            .script { connection in
+                connection.send(begin)
+                while sent.count < 1 << 30, connection.send(piece) { sent.add(piece.count) }
+                sent.finish()
+            }
+        }
+    }
+
+    final class Counter: Sendable {
+        private let state = Mutex((count: 0, isFinished: false))
+        var count: Int { state.withLock { $0.count } }
+        var isFinished: Bool { state.withLock { $0.isFinished } }
+        func add(_ count: Int) { state.withLock { $0.count += count } }
+        func finish() { state.withLock { $0.isFinished = true } }
+    }
+
+    @Test(
+        .verifies("SEC-20"),
+        arguments: [
+            "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 4000000000\r\n\r\n",
+            "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n",
+        ])
+    func `an endless body is read up to the limit, and its connection ends`(
+        head: String
+    ) async throws {
+        let sent = Counter()
+        let server = try endless(head, [UInt8](repeating: 0x20, count: 65_536), sent)
+        #expect(await failure(try transport(server)) == .replyTooLong)
+        try await eventually { sent.isFinished }
+        #expect(sent.count < ReplyBody.bytesMax + Self.buffersMax)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test(.verifies("SEC-24"), arguments: ["gzip", "br", "zstd", "deflate", "GZIP, gzip"])
+    func `nothing packed is asked for, and nothing is unpacked`(encoding: String) async throws {
+        for name in ["Content-Encoding", "Transfer-Encoding"] {
+            let sent = Counter()
+            let server = try endless(
+                "HTTP/1.1 200 OK\r\n\(name): \(encoding)\r\n\r\n\u{1F}",
+                [UInt8](repeating: 0, count: 65_536), sent)
+            #expect(await failure(try transport(server)) == .malformedReply)
+            try await eventually { sent.isFinished }
+            #expect(sent.count < Self.buffersMax)
+            #expect(server.requests.first?.values("Accept-Encoding") == ["identity"])
+        }
+    }
+
+    @Test(
+        .verifies("SEC-20"),
+        arguments: [
+            ("HTTP/1.1 200 OK\r\n", "X-Filler: 0123456789\r\n"),
+            ("", "HTTP/1.1 100 Continue\r\n\r\n"),
+            ("", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+            ("HTTP/1.1 200 OK\r\nX: ", "xxxx"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "X-Trailer: 0\r\n"),
+        ])
+    func `an endless head is read up to its limit`(begin: String, piece: String) async throws {
+        let sent = Counter()
+        let server = try endless(
+            begin, Array(String(repeating: piece, count: 1_000).utf8), sent)
+        let code = await failure(try transport(server))
+        #expect(code == .malformedReply || code == .connectionFailed)
+        try await eventually { sent.isFinished }
+        #expect(sent.count < Self.buffersMax)
+    }
+
+    @Test(
+        .verifies("SEC-25"),
+        arguments: [
+            "Basic realm=\"x\"", "Digest realm=\"x\", nonce=\"y\"", "NTLM", "Negotiate", "Bearer",
+            "Unknown", "Basic realm=\"",
+        ])
+    func `a 401 is a status, whatever password it asks for`(challenge: String) async throws {
+        let server = try LocalServer { _ in
+            .reply(
+                401, headers: [("WWW-Authenticate", challenge), ("Set-Cookie", "a=b")],
+                body: Array("no".utf8))
+        }
+        let transport = try transport(server)
+        for call in [TransportRequest.append(batch: Array("[]".utf8)), .read(after: nil)] {
+            let reply = try await transport.send(call, token: "t")
+            #expect(reply.status == 401 && reply.body == Array("no".utf8))
+        }
+        #expect(server.requests.count == 2)
+        for request in server.requests {
+            #expect(request.values("Authorization") == ["Bearer t"])
+            #expect(request.values("Cookie").isEmpty)
+        }
+    }
+
+    @Test(.verifies("SEC-26"), arguments: [10, 1_000_000], [true, false])
+    func `a kept connection that ends without an answer costs one repetition of the whole request`(
+        bytes: Int, isReset: Bool
+    ) async throws {
+        let server = try LocalServer { _ in
+            .script { connection in
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+                // The next request is read, head and body, and not answered.
+                _ = connection.nextRequest()
+                if isReset { connection.resetAtEnd() }
+            }
+        }
+        let transport = try transport(server)
+        let batch = [UInt8](repeating: 0x20, count: bytes)
+        let begin = ContinuousClock.now
+        for _ in 0..<4 {
+            let reply = try await transport.send(.append(batch: batch), token: "t")
+            #expect(reply.status == 200 && reply.body == Array("[]".utf8))
+        }
+        // Far below the time-out, on any machine.
+        #expect(ContinuousClock.now - begin < .seconds(20))
+        #expect(server.connectionCount == 4)
+        #expect(server.requests.count == 7)
+        #expect(server.requests.allSatisfy { $0.body == batch })
+    }
+
+    @Test(.verifies("SEC-26")) func `a kept connection that was closed meanwhile is not noticed`()
+        async throws
+    {
+        let server = try LocalServer { _ in
+            .script { $0.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]") }
+        }
+        let transport = try transport(server)
+        for _ in 0..<20 {
+            let reply = try await transport.send(
+                .append(batch: [UInt8](repeating: 0x20, count: 300_000)), token: nil)
+            #expect(reply.status == 200)
+        }
+        #expect(server.requests.count == 20)
+    }
+
+    @Test(.verifies("SEC-26")) func `connections are kept`() async throws {
+        let server = try LocalServer { _ in
+            .script { connection in
+                repeat {
+                    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+                } while connection.nextRequest() != nil
+            }
+        }
+        let transport = try transport(server)
+        for _ in 0..<10 {
+            _ = try await transport.send(.append(batch: Array("[]".utf8)), token: "t")
+        }
+        #expect(server.requests.count == 10)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test(.verifies("SEC-26")) func `a new connection that ends without an answer is an error`()
+        async throws
+    {
+        let server = try LocalServer { _ in .hangUp }
+        #expect(await failure(try transport(server)) == .connectionFailed)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test(.verifies("RPL-12")) func `a reply that ends anywhere too early is an error`()
+        async throws
+    {
+        let whole = Array("HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 2\r\n\r\n[".utf8)
+        for length in 0...whole.count {
+            let server = try LocalServer { _ in .raw(Array(whole[..<length])) }
+            let code = await failure(try transport(server))
+            #expect(code == .connectionFailed || code == .malformedReply, "\(length) bytes")
+        }
+        for other in ["[]", "\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n"] {
+            let server = try LocalServer { _ in .raw(Array(other.utf8)) }
+            let code = await failure(try transport(server))
+            #expect(code == .connectionFailed || code == .malformedReply, "\(other)")
+        }
+    }
+
+    @Test(.verifies("RPL-12")) func `a silent server is given up after the time-out`()
+        async throws
+    {
+        let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+        #expect(await failure(try transport(server, timeoutSeconds: 0.2)) == .timedOut)
+        let half = try LocalServer { _ in
+            .script { connection in
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[")
+                connection.waitForEnd()
+            }
+        }
+        #expect(await failure(try transport(half, timeoutSeconds: 0.2)) == .timedOut)
+    }
+
+    @Test(.verifies("RPL-12"))
+    func `a server that answers byte by byte is given up after four time-outs`() async throws {
+        let server = try LocalServer { _ in
+            .script { connection in
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                while connection.send(" ") { usleep(10_000) }
+            }
+        }
+        #expect(await failure(try transport(server, timeoutSeconds: 2)) == .timedOut)
+    }
+
+    @Test(.verifies("RPL-12")) func `a request that is cancelled ends at once`() async throws {
+        let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+        let transport = try transport(server, timeoutSeconds: 100_000)
+        let task = Task { try await transport.send(.read(after: nil), token: nil) }
+        try await eventually { server.requests.count == 1 }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let early = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await transport.send(.read(after: nil), token: nil)
+        }
+        await #expect(throws: CancellationError.self) { try await early.value }
+        #expect(server.requests.count == 1)
+    }
+
+    @Test(.verifies("SEC-22"))
+    func `requests wait for silent servers on threads of their own`() async throws {
+        let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+        let transport = try transport(server, timeoutSeconds: 100_000)
+        // More than the machines of the tests have threads for tasks.
+        let tasks = (0..<40).map { _ in
+            Task { try await transport.send(.read(after: nil), token: nil) }
+        }
+        try await eventually { server.requests.count == 40 }
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+
+    @Test(
+        .verifies("SEC-22"),
+        arguments: [
+            "file:///etc/passwd", "ftp://127.0.0.1/", "/v1/events", "127.0.0.1:8080", "http:///x",
+            "https://", "http://user@127.0.0.1/", "http://user:word@127.0.0.1/",
+            "http://127.0.0.1:0/", "http://127.0.0.1:99999/", "http://a%00b/", "data:,x",
+            "gopher://a/",
+        ])
+    func `an endpoint that is none is refused at once`(text: String) async throws {
+        guard let url = URL(string: text) else { return }
+        let error = #expect(throws: TransportError.self) {
+            try HTTPTransport(endpoint: url, headers: [:])
+        }
+        #expect(error?.code == .badEndpoint)
+        #expect(error?.description.contains("word") == false)
+        #expect(await failure(HTTPTransport(endpoint: url)) == .badEndpoint)
+    }
+
+    @Test(.verifies("SEC-22")) func `the case of a scheme and of a host does not matter`()
+        async throws
+    {
+        let server = try LocalServer { _ in .reply(200) }
+        let url = try #require(URL(string: "HTTP://LocalHost:\(server.port)/v1/events"))
+        #expect(
+            try await HTTPTransport(endpoint: url).send(.read(after: nil), token: "t").status == 200
+        )
+    }
+
+    @Test(
+        .verifies("SEC-23"),
+        arguments: [
+            ("http://192.0.2.1/", true), ("http://example.invalid/", true),
+            ("http://127.0.0.1.example.invalid/", true),
+            ("http://localhost.example.invalid/", true),
+            ("http://[2001:db8::1]/", true), ("http://127.0.0.1/", false),
+            ("http://127.9.9.9/", false),
+            ("http://localhost/", false), ("http://[::1]/", false), ("https://192.0.2.1/", false),
+        ])
+    func `which addresses send in the clear`(text: String, isInClear: Bool) throws {
+        let url = try #require(URL(string: text))
+        #expect(try HTTPOrigin(endpoint: url).isInClear == isInClear)
+    }
+
+    @Test(.verifies("SEC-23"))
+    func `a token does not go to another machine in the clear, unless that is allowed`()
+        async throws
+    {
+        let url = try #require(URL(string: "http://daybook.invalid/v1/events"))
+        #expect(await failure(HTTPTransport(endpoint: url)) == .tokenInClear)
+        let allowed = HTTPTransport(endpoint: url, allowsTokenInClear: true)
+        #expect(await failure(allowed) == .connectionFailed)
+        // Without a token there is nothing to protect.
+        await #expect {
+            try await HTTPTransport(endpoint: url).send(.read(after: nil), token: nil)
+        } throws: { ($0 as? TransportError)?.code == .connectionFailed }
+        let project = try SupabaseTransport(project: url, apiKey: "KEY")
+        await #expect {
+            try await project.send(.read(after: nil), token: nil)
+        } throws: { ($0 as? TransportError)?.code == .tokenInClear }
+    }
+
+    @Test(.verifies("SEC-25")) func `a server whose certificate is not trusted gets nothing`()
+        async throws
+    {
+        let server = try TLSServer()
+        let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/v1/events"))
+        #expect(await failure(HTTPTransport(endpoint: url)) == .connectionFailed)
+        #expect(!server.output().contains("Bearer"))
+    }
+}
+
+/// The stock openssl with a certificate of its own making.
+private final class TLSServer {
+    let port: Int
+    private let process = Process()
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
+    private let text = Text()
+
+    private final class Text: Sendable {
+        private let text = Mutex("")
+        var all: String { text.withLock { $0 } }
+        func add(_ more: String) { text.withLock { $0 += more } }
+    }
+
+    init() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let (key, certificate) = (folder.path + "/key", folder.path + "/certificate")
+        let make = Process()
+        make.executableURL = URL(filePath: "/usr/bin/env")
+        make.arguments =
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+            + ["-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+            + ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+        make.standardError = FileHandle.nullDevice
+        try make.run()
+        make.waitUntilExit()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments =
+            ["openssl", "s_server", "-accept", "127.0.0.1:0", "-key", key, "-cert", certificate]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = Pipe()
+        try process.run()
+        // ACCEPT 127.0.0.1:43211
+        var line = ""
+        while !line.contains("ACCEPT") || !line.hasSuffix("\n") {
+            let data = output.fileHandleForReading.availableData
+            guard !data.isEmpty else { break }
+            line += String(decoding: data, as: UTF8.self)
+        }
+        text.add(line)
+        port =
+            Int(
+                line.split(separator: ":").last?.trimmingCharacters(in: .whitespacesAndNewlines)
+                    ?? "")
+            ?? 0
+        try #require(port > 0)
+        output.fileHandleForReading.readabilityHandler = { [text] handle in
+            let data = handle.availableData
+            text.add(String(decoding: data, as: UTF8.self))
+        }
+    }
+
+    func output() -> String { text.all }
+
+    deinit {
+        process.terminate()
+        process.waitUntilExit()
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
