@@ -215,10 +215,10 @@ private enum Corpus {
                 try await store.events.append(record: draft)
                 continue
             }
-            #expect(try await store.events.append([draft])[0].isNew)
+            #expect(try await store.events.append(history: [draft])[0].isNew)
             taken.append(draft)
         }
-        #expect(try await store.events.append(taken).allSatisfy { !$0.isNew })
+        #expect(try await store.events.append(history: taken).allSatisfy { !$0.isNew })
         try Corpus.checkRows(store, refused: Corpus.refusedToday.count)
         try await store.close()
         // The prefix up to the sequence is 154 bytes long; see LINE-2.

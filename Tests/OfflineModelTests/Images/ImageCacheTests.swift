@@ -164,7 +164,7 @@ private struct NoNetwork: Error {}
         let (files, clock) = (InMemoryFileSystem(), Bench.Clock(1_771_756_200_000))
         let store = try await Bench.open(files, clock)
         try await store.events.append(
-            (0..<2_500).map { number in
+            history: (0..<2_500).map { number in
                 try EventDraft(
                     AssetRemoved(assetId: "\(number)"),
                     time: Timestamp(milliseconds: clock.now + 31_536_000_000 + Int64(number)))
@@ -217,10 +217,15 @@ private struct NoNetwork: Error {}
         try await images.store([1], .thumbnail, "a")
         #expect(bench.ids() == [])
         #expect(try await images.image(.thumbnail, "a") { [9] } == [9])
-        // What is out of bounds counts as the bound.
+        // A negative limit is refused; one above the bound counts as the bound.
+        for limit in [\ImageCacheLimits.thumbnails, \.previews, \.memoryBytes] {
+            var negative = ImageCacheLimits()
+            negative[keyPath: limit] = -1
+            await #expect(throws: EventError.self) { try await images.setLimits(negative) }
+        }
         var limits = ImageCacheLimits()
-        (limits.thumbnails, limits.previews, limits.memoryBytes) = (.max, -1, .min)
-        #expect(limits[.thumbnail] == 16_384 && limits[.preview] == 0)
+        (limits.thumbnails, limits.memoryBytes) = (.max, 0)
+        #expect(limits[.thumbnail] == 16_384)
         try await images.setLimits(limits)
         try await images.store([1], .thumbnail, "a")
         #expect(await images.image(.thumbnail, "a") == [1])
