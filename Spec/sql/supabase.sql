@@ -282,9 +282,9 @@ BEGIN
         END IF;
         PERFORM pg_catalog.decode(event ->> 'data_base64', 'base64');
     END IF;
-    -- Readers take no more than 64 levels below an event.
+    -- A batch has at most 64 levels (SYNC-6). Two are its array and the event.
     IF pg_catalog.jsonb_path_exists(
-        event, 'strict $.**{65 to last} ? (@.type() == "object" || @.type() == "array")')
+        event, 'strict $.**{63 to last} ? (@.type() == "object" || @.type() == "array")')
     THEN
         RAISE EXCEPTION 'it is nested too deeply' USING ERRCODE = 'DB001';
     END IF;
