@@ -48,8 +48,11 @@ public protocol Transport: Sendable {
 
     /// Carries one request of an account's log and returns the server's answer.
     ///
-    /// - Parameter account: the account to which the log belongs; nil if to none. A transport that
-    ///   can refuses to mix it with another account's token (`TransportError`, `wrongAccount`).
+    /// - Parameters:
+    ///   - request: what is asked.
+    ///   - token: the bearer token, if there is one.
+    ///   - account: the account to which the log belongs; nil if to none. A transport whose server
+    ///     names the account of a token refuses to mix the two (`TransportError`, `wrongAccount`).
     /// - Throws: any error where no complete answer came.
     func send(
         _ request: TransportRequest, token: String?, account: String?
