@@ -29,7 +29,7 @@ struct Replay: AsyncParsableCommand {
     @Option(help: "A file with the bearer token.", completion: .file())
     var tokenFile: String?
     @Flag(
-        help: "Send the token over http to another machine, where anybody on the way can read it.")
+        help: "Send the token over http to another machine, where others on the way can read it.")
     var allowPlainHttp = false
     @Option(help: .init("How long the server may be silent.", valueName: "seconds"))
     var timeout = 30.0
