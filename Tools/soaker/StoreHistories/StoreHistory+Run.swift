@@ -299,7 +299,7 @@ extension StoreHistory {
         _ fact: Fact, _ extensions: [EventDraft.Extension]
     ) async throws {
         guard let payload = fact.payload else { return }
-        _ = model.append([try typed(fact, payload)])
+        _ = model.append([try typed(fact, payload)], replacing: model.views.stampReplaced(by: fact))
         model.durable = model.lines.count
         guard let event = try await store.events.event(at: Position(UInt64(model.lines.count)))
         else {

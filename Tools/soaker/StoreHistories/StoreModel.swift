@@ -55,8 +55,10 @@ package struct StoreModel: Sendable {
         case refused(Set<EventError.Code>)
     }
 
-    /// Takes in a batch, all or nothing. Times are those that the log's clock gives.
-    mutating func append(_ drafts: [ModelDraft]) -> Expected {
+    /// Takes in a batch, all or nothing. Times are those that the log's clock gives, or, for an event
+    /// that replaces a value, the next one at which it counts more (VIEW-27).
+    mutating func append(_ drafts: [ModelDraft], replacing replaced: ModelStamp? = nil) -> Expected
+    {
         var refusals = Set(drafts.compactMap(\.refusal))
         var new: [ModelLine] = []
         var results: [(position: UInt64, isNew: Bool)] = []
@@ -80,9 +82,13 @@ package struct StoreModel: Sendable {
                 }
                 results.append((twin.position, false))
             } else {
-                let time = draft.draft.time?.milliseconds ?? assigned(floor)
+                let position = UInt64(lines.count + new.count + 1)
+                var time = draft.draft.time?.milliseconds ?? assigned(floor)
+                if let replaced, line(draft, position, time).stamp <= replaced {
+                    time = replaced.time + 1
+                }
                 floor.insert(time)
-                let line = line(draft, UInt64(lines.count + new.count + 1), time)
+                let line = line(draft, position, time)
                 let bytes = line.text.count
                 if bytes > (action(of: line) == nil ? 1_048_576 : 262_144) {
                     refusals.insert(.tooLarge)

@@ -95,6 +95,20 @@ struct ModelViews: Sendable {
         }
     }
 
+    /// The greatest stamp of the values that a command replaces.
+    func stampReplaced(by fact: Fact) -> ModelStamp? {
+        switch fact {
+        case .city(let user, let city, _): marks[Mark(user: user, city: city)]?.stamp
+        case .noteUpdated(let note, _, _): notes[note]?.content?.stamp
+        case .preferences(let user, let changes):
+            changes.keys.compactMap { settings[user]?[$0]?.stamp }.max()
+        case .course(let user, _): courses[user]?.stamp
+        case .review(let user, _, let review, _, _):
+            reviews[ReviewKey(user: user, review: review)]?.stamp
+        case .noteAdded, .noteDeleted, .lesson, .trip, .other: nil
+        }
+    }
+
     // MARK: What is asked
 
     func savers(of city: Text) -> [Text] {
