@@ -136,6 +136,8 @@ struct Bench {
 
     /// The images of a city are there, byte for byte.
     func check(_ city: SampleCity) async throws {
+        // Views are published one after the other: the job's may be ahead of the city's.
+        try await eventually { store.view(CitiesView.self).offline(city.id) != nil }
         let cached = try #require(store.view(CitiesView.self).offline(city.id))
         try #require(cached.images.count == city.images.count)
         for (image, bytes) in zip(cached.images, city.images) {

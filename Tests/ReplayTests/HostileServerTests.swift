@@ -387,7 +387,8 @@ private final class TLSServer {
     func output() -> String { text.all }
 
     deinit {
-        process.terminate()
+        // Not SIGTERM: openssl was seen to outlive it, and the wait for it never ended.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         try? FileManager.default.removeItem(at: folder)
     }
