@@ -106,7 +106,8 @@ public struct EventCatalogue: Sendable {
 
     // MARK: Reserved types
 
-    /// This catalogue, whose types nobody else may define, nor others with a prefix.
+    /// This catalogue with its types reserved, and every other type with the prefix. Only the library
+    /// defines these.
     package func reserving(_ prefix: String) -> EventCatalogue {
         var result = self
         result.reserved = (prefix, Set(rules.keys))

@@ -279,7 +279,7 @@ struct ReplayRun {
                 return true
             case .answered(let exchange):
                 try await take(exchange)
-                // It may be silent as long again, and again: whoever waits for the end does not.
+                // The server may be silent as long again: a run with an end does not wait for it twice.
                 if case .whenNothingMoves = end, exchange.hasTimedOut { return false }
                 return true
             }
