@@ -28,7 +28,9 @@ public struct ImageCacheLimits: Hashable, Sendable {
     }
 
     /// - Throws: `EventError` (`refused`) for a negative limit, naming it.
-    func check() throws(EventError) {
+    // Not inlined, nor with a typed error: Swift 6.3 crashes where it optimises the caller.
+    @inline(never)
+    func check() throws {
         let limits = [
             ("thumbnails", thumbnails), ("previews", previews),
             ("albumThumbnails", albumThumbnails), ("memoryBytes", memoryBytes),
