@@ -19,6 +19,7 @@ public struct CompactionPolicy: Sendable {
     public init(isIdle: @escaping @Sendable () -> Bool = { true }) { self.isIdle = isIdle }
 
     /// - Throws: `EventError` (`refused`) for a number that makes no sense, naming it.
+    @inline(never)
     package func check() throws(EventError) {
         guard (0...1).contains(garbageShare) else {
             throw EventError(
