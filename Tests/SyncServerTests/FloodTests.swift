@@ -145,6 +145,37 @@ import Testing
         }
     }
 
+    @Test(.verifies("OPS-20", "OPS-21"))
+    func `the body of a request without a place is not read, and its connection ends`()
+        async throws
+    {
+        let server = try server("--connections", "10", "--body-rate", "0")
+        // The account's share of the nine places.
+        var flood: [RawConnection] = []
+        for _ in 0..<3 {
+            let connection = try RawConnection(server.base)
+            connection.send(Self.head("Content-Length: 1000\r\n") + "[")
+            flood.append(connection)
+        }
+        let metrics = ServerClient(base: server.base, token: "operator")
+        func bytesRead() async throws -> String? {
+            String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
+                .split(separator: "\n")
+                .first { $0.hasPrefix("daybook_body_bytes_total{direction=\"in\"}") }
+                .map { String($0.split(separator: " ")[1]) }
+        }
+        try await eventually { try await bytesRead() == "3" }
+        let refused = try RawConnection(server.base)
+        refused.send(Self.head("Content-Length: 1000000\r\n"))
+        refused.sendWithoutWaiting(String(repeating: " ", count: 1_000_000))
+        // Until the server ends the connection.
+        let reply = try refused.rest()
+        #expect(reply.hasPrefix("HTTP/1.1 429"))
+        #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
+        #expect(try await bytesRead() == "3")
+        withExtendedLifetime(flood) {}
+    }
+
     @Test(.verifies("OPS-22"))
     func `a body that comes too slowly ends long before its time`() async throws {
         let server = try server("--body-rate", "1000")

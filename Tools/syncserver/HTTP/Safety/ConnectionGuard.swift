@@ -150,7 +150,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             if underWay == 1 {
                 // What comes next is a body or not: only a new connection tells.
                 if expectsContinue { closesAfterReply = true }
-                if body == .held || body == .wanted { receiveBody(.unwanted, context) }
+                if body == .held, [.tooManyRequests, .serviceUnavailable].contains(head.status) {
+                    leaveBody(context)
+                } else if body != .complete {
+                    receiveBody(.unwanted, context)
+                }
                 if isLastRequest || closesAfterReply { head.headerFields[.connection] = "close" }
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
@@ -199,6 +203,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             watchPace(context)
         }
         gate.open()
+    }
+
+    /// Leaves the body with the client: a server that has too much to do does not read it. The client
+    /// has some time to take the reply and to end the connection.
+    private func leaveBody(_ context: ChannelHandlerContext) {
+        body = .unwanted
+        isLastRequest = true
+        gate.finish()
+        requestEnd = schedule(context, limits.paceWindow) { handler, context in
+            handler.cut(context, .slowRequest)
+        }
     }
 
     private func watchPace(_ context: ChannelHandlerContext) {

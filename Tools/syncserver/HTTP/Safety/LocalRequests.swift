@@ -10,10 +10,7 @@ struct LocalRequests: RouterMiddleware {
         _ request: Request, context: ServerContext,
         next: (Request, ServerContext) async throws -> Response
     ) async throws -> Response {
-        // A target with a host overrides the header Host; no browser sends one to a server.
-        guard Loopback.contains(authority: request.head.authority ?? ""),
-            request.head.path?.hasPrefix("/") == true
-        else {
+        guard Loopback.contains(authority: request.head.authority ?? "") else {
             throw RequestError(
                 .misdirectedRequest, "wrong_host",
                 "a server without tokens answers under localhost or a loopback address only")
