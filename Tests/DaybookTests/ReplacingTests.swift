@@ -10,11 +10,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-private struct ThemeChosen: EventPayload, Codable {
-    static let type = "com.example.theme.chosen"
-    var name: String
-}
-
 private struct Theme: Projection, Codable {
     static let name = "theme"
     static let version = 1

@@ -53,6 +53,14 @@ struct CompactionModel {
         try log.append(commit)
     }
 
+    /// Appends lines 1 to 12 in five commits, one of them of 63 kB, and seals the segment.
+    mutating func appendSealedSegment(to log: Log) throws {
+        for paddings in [[0, 3, 0, 9], [0, 0], [35_000, 28_000], [5, 5, 1], [7]] {
+            try append(to: log, paddings: paddings)
+        }
+        try log.roll()
+    }
+
     /// What is to be remembered of a line.
     static func hashes(_ position: UInt64) -> ContentHashes {
         ContentHashes(

@@ -379,10 +379,7 @@ import Testing
         let files = InMemoryFileSystem()
         var model = CompactionModel(files: files)
         let log = try model.open()
-        for commit in [[0, 3, 0, 9], [0, 0], [35_000, 28_000], [5, 5, 1], [7]] {
-            try model.append(to: log, paddings: commit)
-        }
-        try log.roll()
+        try model.appendSealedSegment(to: log)
         try model.append(to: log, paddings: [1, 2])
         try model.compact(log) { $0 == 3 }
         try model.compact(log) { $0 == 10 }

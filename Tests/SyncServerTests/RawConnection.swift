@@ -30,7 +30,7 @@ final class RawConnection: Sendable {
             setsockopt(
                 descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        // Whoever waits for longer waits in vain: the test fails.
+        // A server that is silent for longer never answers: the test fails.
         var patience = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
@@ -38,12 +38,7 @@ final class RawConnection: Sendable {
             var source = sockaddr_in()
             source.sin_family = sa_family_t(AF_INET)
             source.sin_addr.s_addr = (in_addr_t(0x7F00_0000) + in_addr_t(last)).bigEndian
-            let isBound = withUnsafePointer(to: &source) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-                }
-            }
-            guard isBound else {
+            guard Self.withSocketAddress(of: &source, { bind(descriptor, $0, $1) == 0 }) else {
                 close(descriptor)
                 throw Failure(call: "bind")
             }
@@ -52,18 +47,23 @@ final class RawConnection: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
         address.sin_port = in_port_t(URL(string: base)?.port ?? 0).bigEndian
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isConnected else {
+        guard Self.withSocketAddress(of: &address, { connect(descriptor, $0, $1) == 0 }) else {
             close(descriptor)
             throw Failure(call: "connect")
         }
     }
 
     deinit { close(descriptor) }
+
+    private static func withSocketAddress(
+        of address: inout sockaddr_in, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool
+    ) -> Bool {
+        withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
 
     /// Sends bytes.
     ///

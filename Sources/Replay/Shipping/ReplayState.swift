@@ -206,7 +206,7 @@ public struct ReplayState: Sendable {
     ///   - resolvesConflicts: whether events in conflict are sent once more, so that the server says
     ///     what it holds instead, and somebody is there to resolve it.
     public init(requestsMax: Int = 1, resolvesConflicts: Bool = false) {
-        precondition(requestsMax > 0, "somebody must be allowed to send")
+        precondition(requestsMax > 0, "requestsMax must be at least 1")
         self.requestsMax = requestsMax
         self.resolvesConflicts = resolvesConflicts
     }

@@ -23,7 +23,8 @@ public struct Replayer: Sendable {
         public var ships = true
         /// Whether the account's other events are read.
         public var reads = true
-        /// Requests that may be under way at the same time. They never hold events of one entity.
+        /// Requests that may be under way at the same time, at least 1. They never hold events of one
+        /// entity.
         public var requestsMax = 2
         /// Who decides conflicts; nil leaves them to the app.
         public var resolver: (any ConflictResolver)?
