@@ -1,0 +1,8 @@
+// An app's own event type, for tests of what apps declare.
+
+import Daybook
+
+struct ThemeChosen: EventPayload, Codable {
+    static let type = "com.example.theme.chosen"
+    var name: String
+}
