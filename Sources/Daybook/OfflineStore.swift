@@ -162,7 +162,8 @@ public struct OfflineStore: Sendable {
     ///   - upcasters: the ways from the app's older event types to those that have replaced them.
     ///   - views: the app's own views, beside the built-in ones.
     ///   - clock: what time it is.
-    /// - Throws: `LogError` (`tooLarge`) for an account name that is too long.
+    /// - Throws: `LogError` (`tooLarge`) for an account name that is too long; `EventError`
+    ///   (`refused`) for a rule or a view that cannot be used, naming it.
     public static func inMemory(
         account: String? = nil, secrets: (any SecretStore)? = nil, rules: [EventRule] = [],
         upcasters: [Upcaster] = [], views: [any Projection.Type] = [],

@@ -117,7 +117,7 @@ public struct EventCatalogue: Sendable {
     /// Whether a type is one that only a later release of the library may define.
     func isReserved(_ type: String) -> Bool {
         guard let reserved else { return false }
-        return type.hasPrefix(reserved.prefix) && !reserved.types.contains(type)
+        return type.utf8.starts(with: reserved.prefix.utf8) && !reserved.types.contains(type)
     }
 
     /// Whether views need events that a program could take out which knows this library's types

@@ -488,7 +488,7 @@ public final class Log: Sendable {
 
     /// The log at its last commit, for a checkpoint. O(1) and one frame to read.
     ///
-    /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`.
+    /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`, `noSuchLog`.
     package func snapshot() throws(LogError) -> LogSnapshot {
         let position = Position(next.rawValue - 1)
         let last = position > .zero ? try line(at: position) : nil
@@ -522,11 +522,13 @@ public final class Log: Sendable {
             return (contents.next, LogCursor.Hint(base: contents.base, frame: frame))
         }
         var cursor = LogCursor(
-            directory, after: first.advanced(by: -1), fileSystem: environment.fileSystem, live)
+            directory, of: id, after: first.advanced(by: -1), fileSystem: environment.fileSystem,
+            live)
         let isOver = try cursor.poll(through: Position(next.rawValue - 1), body)
         guard isOver, cursor.position.next < next else { return }
         throw LogError(
-            .corrupt, path: directory, positions: cursor.position.next...next,
+            .corrupt, path: directory,
+            positions: cursor.position.next...Position(next.rawValue - 1),
             "a committed line is not there any more")
     }
 
@@ -535,7 +537,8 @@ public final class Log: Sendable {
     /// Closes the log in order and releases its lock. Closing twice is harmless.
     ///
     /// - Throws: `LogError` (`io`, `indeterminate`) where the close mark could not be written; the
-    ///   log is closed all the same, and everything acknowledged is on the disk.
+    ///   log is closed all the same, and everything acknowledged is on the disk. `noSuchLog` where
+    ///   the log's files were removed while it was open: then they are gone.
     public func close() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             state.isSuspended = false
@@ -562,11 +565,13 @@ public final class Log: Sendable {
     ///
     /// - Parameter withSecrets: whether the log's secrets have to go first: then only who can delete
     ///   them opens the folder again.
-    /// - Throws: `LogError`: `closed`, `suspended`; others with the log as it was, unless it is
+    /// - Throws: `LogError`: `closed`, `suspended`; `noSuchLog` where the folder was removed, renamed
+    ///   or replaced: then nothing is deleted; others with the log as it was, unless it is
     ///   `indeterminate`.
     package func beginErasure(withSecrets: Bool = false) throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             guard state.lock != nil else { return try checkUsable(state) }
+            try requireInPlace(&state)
             do throws(LogError) {
                 try LogErasure(directory: directory, fileSystem: environment.fileSystem)
                     .begin(withSecrets: withSecrets)
@@ -577,14 +582,17 @@ public final class Log: Sendable {
         }
     }
 
-    /// Deletes the log after `beginErasure()`: everything in its folder, whoever put it there. On
-    /// return it is gone, power cuts included, and this is closed, also if it fails: the next opening
-    /// deletes the rest. The empty folder stays.
+    /// Deletes the log after `beginErasure()`: everything in its folder, also what others put there.
+    /// On return it is gone, power cuts included, and this is closed, also if it fails: the next
+    /// opening deletes the rest. The empty folder stays.
+    ///
+    /// - Throws: `LogError`: `noSuchLog` as `beginErasure()`; `io`, `readOnly`.
     package func finishErasure() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             guard var lock = state.lock else { return try checkUsable(state) }
             drop(&state)
             state.failure = nil
+            try lock.requireInPlace(directory, environment.fileSystem)
             try LogErasure(directory: directory, fileSystem: environment.fileSystem)
                 .finishWithLock(&lock, environment)
         }

@@ -29,6 +29,8 @@ package struct LogCursor: Sendable {
     private var bases: [Position] = []
     /// The header of the segment that was opened first: all others are of the same log.
     private var first: SegmentHeader?
+    /// The log's id; nil where any log may be in the folder.
+    private let expectedID: UInt128?
     private let hint: Hint?
 
     /// Where the lines of a live segment are, for who knows it already.
@@ -61,13 +63,17 @@ package struct LogCursor: Sendable {
 
     /// Creates a cursor. Nothing is opened yet.
     ///
-    /// - Parameter position: the last position that is not wanted any more. Where it is behind the
-    ///   log's end, the cursor waits until the log has passed it.
+    /// - Parameters:
+    ///   - expectedID: the log's id, for a caller that has the log open: a folder that was replaced
+    ///     by another log's is not read. Nil reads any log.
+    ///   - position: the last position that is not wanted any more. Where it is after the log's end,
+    ///     the cursor waits until the log has passed it.
     package init(
-        _ directory: String, after position: Position = .zero,
+        _ directory: String, of expectedID: UInt128? = nil, after position: Position = .zero,
         fileSystem: any FileSystem = POSIXFileSystem(), _ hint: Hint? = nil
     ) {
         self.directory = directory
+        self.expectedID = expectedID
         self.position = position
         self.fileSystem = fileSystem
         self.hint = hint
@@ -181,7 +187,11 @@ package struct LogCursor: Sendable {
         do {
             _ = try judgeEnd()
         } catch let error as LogError where error.code == .corrupt {
-            if error.offset == damage.offset { throw error }
+            // The first damage of a compacted segment may be after the hole that stopped the scan. An
+            // end where no writer ends a file may be a write that is under way.
+            let size = try place.map { try $0.file.size() } ?? .max
+            guard let offset = error.offset, offset >= damage.offset, offset < size else { return }
+            throw error
         }
     }
 
@@ -271,7 +281,7 @@ package struct LogCursor: Sendable {
             throw LogError(error, path: path, offset: 0)
         } catch { return nil }
         try header.check(isNamedFor: base, path)
-        try header.check(isOf: &first, path)
+        try check(header, path)
         let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         if let found {
             return try place(
@@ -291,7 +301,7 @@ package struct LogCursor: Sendable {
     }
 
     private mutating func place(in sealed: SealedSegment) throws(LogError) -> Place {
-        try sealed.header.check(isOf: &first, sealed.path)
+        try check(sealed.header, sealed.path)
         let base = sealed.header.base
         return Place(
             base: base, file: sealed.file, identity: try identity(of: sealed.file),
@@ -311,11 +321,22 @@ package struct LogCursor: Sendable {
         guard footer == nil else { return nil }
         let header = try SealedSegment.header(of: file, path)
         try header.check(isNamedFor: base, path)
-        try header.check(isOf: &first, path)
+        try check(header, path)
         return Place(
             base: base, file: file, identity: try identity(of: file),
             frame: FrameEntry(offset: SegmentHeader.encodedBytes, first: base),
-            unsealed: try UnsealedSegment(path, file: file, header: header))
+            unsealed: try UnsealedSegment(
+                path, file: file, header: header, before: bases.first { $0 > base }))
+    }
+
+    /// Checks that a segment is of the log that is read.
+    private mutating func check(_ header: SegmentHeader, _ path: String) throws(LogError) {
+        if let expectedID, header.logID != expectedID {
+            throw LogError(
+                .noSuchLog, path: directory,
+                "the folder holds another log than the one that was opened")
+        }
+        try header.check(isOf: &first, path)
     }
 
     /// The file of a segment, with what a cut recovery left half written completed; nil where there

@@ -6,7 +6,8 @@ import LogFormat
 public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of failure it is. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
-        /// There is no log at the path.
+        /// There is no log at the path, or the log's files were removed, renamed or replaced while it
+        /// was open.
         case noSuchLog = "no-such-log"
         /// The folder holds other things than a log.
         case notALog = "not-a-log"

@@ -16,18 +16,23 @@ package struct RepairReport: Hashable, Sendable {
 package struct LogRepair {
     private let directory: String
     private let account: String?
+    private let keptStates: Set<String>
     private let environment: LogEnvironment
     private var fileSystem: any FileSystem { environment.fileSystem }
 
     /// - Parameters:
     ///   - directory: the log's folder.
     ///   - account: whose log it is, if no header says so any more.
+    ///   - keptStates: the names of the states in checkpoints that do not follow from lines: the
+    ///     repaired log has them in a checkpoint at position 0.
     ///   - environment: file system, clock and randomness.
     package init(
-        _ directory: String, account: String? = nil, environment: LogEnvironment = LogEnvironment()
+        _ directory: String, account: String? = nil, keptStates: Set<String> = [],
+        environment: LogEnvironment = LogEnvironment()
     ) {
         self.directory = directory
         self.account = account
+        self.keptStates = keptStates
         self.environment = environment
     }
 
@@ -69,7 +74,8 @@ package struct LogRepair {
         let written = try write(plan.writings)
         // What rests on lines that are going to be missing goes before they do. What a checkpoint
         // proves stays until the segment that covers it is in its place.
-        let proof = others.isEmpty ? nil : try storeProof(of: plan)
+        let states = statesToKeep(plan)
+        let proof = others.isEmpty ? nil : try storeProof(of: plan, states)
         try remove(others.map(\.name).filter { $0 != proof })
         try storage { () throws(FileError) in
             for (temporary, target) in written {
@@ -79,21 +85,45 @@ package struct LogRepair {
         }
         let targets = Set(written.map(\.target))
         let replaced = plan.actions.filter { $0.bytes != nil && !targets.contains($0.name) }
-        try remove(replaced.map(\.name) + leftovers() + (proof.map { [$0] } ?? []))
+        var names = try replaced.map(\.name) + leftovers()
+        if let proof, plan.proven > .zero {
+            if !states.isEmpty { _ = try store(states, at: .zero, of: plan) }
+            names.append(proof)
+        }
+        try remove(names)
         report.actions += others + plan.actions
         return report
     }
 
-    /// Stores a checkpoint without states that names the last position which one of the present ones
-    /// names. Durable on return.
+    /// The newest of the states that do not follow from lines, at position 0.
+    private func statesToKeep(_ plan: RepairPlan) -> [StoredState] {
+        guard !keptStates.isEmpty else { return [] }
+        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
+            .filter { $0.logID == plan.fresh.logID }
+        let newest = checkpoints.max { $0.position < $1.position }
+        return (newest?.states ?? []).filter { keptStates.contains($0.name) }.map {
+            StoredState(name: $0.name, version: $0.version, position: .zero, bytes: $0.bytes)
+        }
+    }
+
+    /// Stores a checkpoint that names the last position which one of the present ones names. Durable
+    /// on return.
     ///
-    /// - Returns: its name; nil where none names a position of this log.
-    private func storeProof(of plan: RepairPlan) throws(LogError) -> String? {
-        guard plan.proven > .zero else { return nil }
+    /// - Returns: its name; nil where none names a position of this log, and there is no state.
+    private func storeProof(
+        of plan: RepairPlan, _ states: [StoredState]
+    ) throws(LogError) -> String? {
+        guard plan.proven > .zero || !states.isEmpty else { return nil }
+        return try store(states, at: plan.proven, of: plan)
+    }
+
+    private func store(
+        _ states: [StoredState], at position: Position, of plan: RepairPlan
+    ) throws(LogError) -> String {
         let slot = try CheckpointSlots(directory, fileSystem: fileSystem).write(
             Checkpoint(
-                logID: plan.fresh.logID, position: plan.proven, lastID: 0,
-                createdAt: environment.now(), sealed: [], live: nil, states: []))
+                logID: plan.fresh.logID, position: position, lastID: 0,
+                createdAt: environment.now(), sealed: [], live: nil, states: states))
         return LogDirectory.checkpoints + "/" + slot
     }
 
@@ -105,13 +135,17 @@ package struct LogRepair {
     ///
     /// - Returns: what is to be done with segments, and what with other files.
     private func judge() throws(LogError) -> (plan: RepairPlan, others: [RepairAction]) {
-        let left = try leftovers()
         let names: [String]
+        var notALog: LogError?
         do throws(LogError) {
             names = try LogDirectory.segments(of: directory, fileSystem)
-        } catch let error where error.code == .notALog && !left.isEmpty {
+        } catch let error where error.code == .notALog {
+            // A repair that was interrupted may have left nothing but its own files.
+            guard let left = try? leftovers(), !left.isEmpty else { throw error }
             names = []
+            notALog = error
         }
+        let left = try leftovers()
         let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
             .map { ($0.logID, $0.position) }
         guard !names.isEmpty || !left.isEmpty || !checkpoints.isEmpty else {
@@ -126,6 +160,7 @@ package struct LogRepair {
             let file = try SurveyedFile.read(name, in: directory, nil, fileSystem)
             if file.isWhole { files.append(file) }
         }
+        if let notALog, files.isEmpty, checkpoints.isEmpty { throw notALog }
         let fresh = SegmentHeader(
             logID: environment.randomUUID(), account: account, base: Position(1),
             createdAt: environment.now())
@@ -142,10 +177,17 @@ package struct LogRepair {
         return (plan, (journalDamage.map { [$0] } ?? []) + others)
     }
 
+    /// The files that an interrupted repair left: `<segment name>[.<number>].repair`.
     private func leftovers() throws(LogError) -> [String] {
         try storage { () throws(FileError) in
-            try fileSystem.list(directory).filter { $0.hasSuffix(LogDirectory.repairSuffix) }
-                .sorted()
+            try fileSystem.list(directory).filter {
+                guard $0.hasSuffix(LogDirectory.repairSuffix) else { return false }
+                var stem = $0.dropLast(LogDirectory.repairSuffix.count)
+                if let dot = stem.lastIndex(of: "."), Int(stem[stem.index(after: dot)...]) != nil {
+                    stem = stem[..<dot]
+                }
+                return SegmentName.base(String(stem)) != nil
+            }.sorted()
         }
     }
 

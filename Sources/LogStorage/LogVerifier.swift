@@ -73,6 +73,7 @@ package struct LogVerifier {
         var summary = VerificationSummary()
         var next = Position(1)
         var first: SegmentHeader?
+        var end: SegmentEnd?
         for (number, name) in names.enumerated() {
             let base = SegmentName.base(name) ?? next
             if base != next {
@@ -86,14 +87,17 @@ package struct LogVerifier {
             }
             let isLast = number == names.count - 1
             let following = isLast ? nil : SegmentName.base(names[number + 1])
-            next = try verify(name, base, following, &first, &summary, line)
+            end = try verify(name, following, &first, &summary, line)
+            next = end?.next ?? following ?? base
             summary.segments += 1
         }
         summary.last = Position(next.rawValue - 1)
+        // Of a damaged last segment, its own finding says from where on lines are missing.
+        guard let end else { return summary }
         let name = names[names.count - 1]
-        let place = (path: directory + "/" + name, offset: summary.tornTail?.offset)
         do throws(LogError) {
-            try claims.check(next: next, of: first?.logID, place: place)
+            try claims.check(
+                next: end.next, of: first?.logID, place: (directory + "/" + name, end.offset))
         } catch {
             summary.findings.append(Finding(error, in: name))
             // Bytes that are proven to have been synced are no unfinished write.
@@ -102,11 +106,21 @@ package struct LogVerifier {
         return summary
     }
 
-    /// Verifies one segment; returns the position that the next one must begin with.
+    /// Where a segment ends.
+    private struct SegmentEnd {
+        /// The position that the next segment must begin with.
+        var next: Position
+        /// The offset after the last intact byte, of a last segment.
+        var offset: Int?
+    }
+
+    /// Verifies one segment.
+    ///
+    /// - Returns: nil if the segment is damaged and nothing in it says where it ends.
     private func verify(
-        _ name: String, _ base: Position, _ following: Position?, _ first: inout SegmentHeader?,
+        _ name: String, _ following: Position?, _ first: inout SegmentHeader?,
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
-    ) throws -> Position {
+    ) throws -> SegmentEnd? {
         let path = directory + "/" + name
         var found: [Finding] = []
         defer { summary.findings += found }
@@ -114,12 +128,14 @@ package struct LogVerifier {
             guard let following else {
                 return try verifyLast(name, path, &found, &first, &summary, line)
             }
-            return try verify(name, path, before: following, &found, &first, &summary, line)
+            return SegmentEnd(
+                next: try verify(
+                    name, path, before: following, &found, &first, &summary, line))
         } catch let error as LogError
             where error.code == .corrupt || error.code == .notALog
         {
             found.append(Finding(error, in: name))
-            return following ?? base
+            return nil
         }
     }
 
@@ -143,7 +159,7 @@ package struct LogVerifier {
         let header = try SealedSegment.header(of: file, path)
         try header.check(isNamedFor: SegmentName.base(name), path)
         try header.check(isOf: &first, path)
-        let segment = try UnsealedSegment(path, file: file, header: header)
+        let segment = try UnsealedSegment(path, file: file, header: header, before: following)
         found.append(Finding(segment.error, in: name))
         guard segment.last >= header.base else { return following }
         try segment.salvage.forEachLine(of: file, in: header.base...segment.last) { prefix, text in
@@ -151,14 +167,16 @@ package struct LogVerifier {
             summary.plaintextBytes += text.byteCount + 1
             if let wrong = line(prefix, text) { found.append(Self.badLine(name, prefix, wrong)) }
         }
-        // A compacted segment may answer for more positions than it has lines.
-        return segment.salvage.isCompacted ? following : segment.last.next
+        // A compacted segment may answer for more positions than it has lines; lines that are lost at
+        // the end are part of the finding.
+        return segment.salvage.isCompacted || segment.lacksLinesAtEnd
+            ? following : segment.last.next
     }
 
     private func verifyLast(
         _ name: String, _ path: String, _ found: inout [Finding], _ first: inout SegmentHeader?,
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
-    ) throws -> Position {
+    ) throws -> SegmentEnd {
         // A writer may be at work: what looks bad is looked at again before it is believed.
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
         var attempt = 1
@@ -179,10 +197,10 @@ package struct LogVerifier {
                     attempt += 1
                     continue
                 }
+                let end = SegmentEnd(
+                    next: last.next(base: SegmentName.base(name) ?? Position(1)), offset: last.end)
                 switch last {
-                case .unfinished:
-                    summary.wasClosed = false
-                    return SegmentName.base(name) ?? Position(1)
+                case .unfinished: summary.wasClosed = false
                 case .sealed(let footer, let footerAt, _):
                     // The room behind the footer may not have been cut off yet, and the name may
                     // lead to a compacted file by now: it is the file read that is verified.
@@ -190,7 +208,6 @@ package struct LogVerifier {
                         last: path, file: file, footer: footer, footerAt: footerAt)
                     try segment.header.check(isOf: &first, path)
                     try verify(segment, &found, &summary, line)
-                    return footer.coveredThrough.next
                 case .closed(let live), .live(let live), .torn(let live, _):
                     try live.header.check(isOf: &first, path)
                     found += lines
@@ -198,8 +215,8 @@ package struct LogVerifier {
                     summary.plaintextBytes += bytes
                     if case .closed = last {} else { summary.wasClosed = false }
                     if case .torn(_, let tail) = last { summary.tornTail = tail }
-                    return live.contents.next
                 }
+                return end
             } catch let error as LogError where error.code == .corrupt && attempt < 4 {
                 attempt += 1
             } catch {

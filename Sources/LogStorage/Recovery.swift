@@ -324,9 +324,12 @@ package struct Recovery {
     private func judge(
         _ damage: ScanDamage, _ last: Int, _ live: LiveSegment, _ path: String
     ) throws(LogError) -> LastSegment {
-        // What was read as good bytes of a torn commit may be followed by zeros only.
+        // What was read as good bytes of a torn commit may be followed by zeros only. A proof may end
+        // with zero bytes: those of its checksum.
         let rest = try storage { () throws(FileError) in
-            try live.file.read(at: damage.offset, count: max(0, last + 1 - damage.offset))
+            try live.file.read(
+                at: damage.offset,
+                count: max(0, last + 1 - damage.offset) + MemoryLayout<UInt32>.size)
         }
         if let proof = SyncProof.find(rest.span.bytes, damage.context) {
             // A compacted segment whose footer cannot be read looks like one with holes.
@@ -341,9 +344,11 @@ package struct Recovery {
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
         guard size != live.fileBytes || isWritersSize(size, live) else {
-            throw try endsWhole(damage, live, size)
-                ? damaged(damage, live, path)
-                : cut(live, size, path)
+            let isFooter = try storage { () throws(FileError) in
+                guard damage.context == .frame else { return false }
+                return try SegmentFooter.isExpected(at: damage.offset, of: live.file)
+            }
+            throw isFooter ? damagedFooter(damage, live, path) : cut(live, size, path)
         }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
@@ -351,26 +356,9 @@ package struct Recovery {
         return .torn(live, tail)
     }
 
-    /// True if a footer that is damaged ends the file: it says so at its beginning or at its end. A
-    /// footer that is being written stands in room.
-    private func endsWhole(
-        _ damage: ScanDamage, _ live: LiveSegment, _ size: Int
-    ) throws(LogError) -> Bool {
-        let length = size - damage.offset
-        guard damage.context == .frame, length >= SkippableFrame.prefixBytes else { return false }
-        let (start, end) = try storage { () throws(FileError) in
-            (
-                try live.file.read(at: damage.offset, count: SkippableFrame.prefixBytes),
-                try live.file.read(
-                    at: size - SkippableFrame.prefixBytes, count: SkippableFrame.prefixBytes)
-            )
-        }
-        let frame = SkippableFrame.read(start.span.bytes, at: 0)
-        return frame.map { $0.kind == .footer && $0.contentBytes == length - start.count } ?? false
-            || SegmentFooter.length(atEnd: end.span.bytes) == length
-    }
-
-    private func damaged(_ damage: ScanDamage, _ live: LiveSegment, _ path: String) -> LogError {
+    private func damagedFooter(_ damage: ScanDamage, _ live: LiveSegment, _ path: String)
+        -> LogError
+    {
         LogError(
             .corrupt, path: path, offset: damage.offset,
             "the segment's footer is damaged (\(damage.error.detail)); the lines before it are "
@@ -386,8 +374,11 @@ package struct Recovery {
             try SegmentFooter.read(atEndOf: live.file)
         }
         guard footer == nil else { return nil }
-        let segment = try UnsealedSegment(path, file: live.file, header: live.header)
-        return segment.salvage.isCompacted && segment.salvage.damage != nil ? segment.error : nil
+        let segment = try UnsealedSegment(
+            path, file: live.file, header: live.header, before: nil)
+        let salvage = segment.salvage
+        let isDamaged = salvage.damage != nil || salvage.endingEnd != nil
+        return salvage.isCompacted && isDamaged ? segment.error : nil
     }
 
     /// Is what the footer says what was read? A block that was taken out leaves a file in which
@@ -425,7 +416,7 @@ package struct Recovery {
             }
             if let index = bytes.firstIndex(where: { $0 != 0 }) {
                 throw LogError(
-                    .corrupt, path: path, offset: first + index, "there are bytes behind \(what)")
+                    .corrupt, path: path, offset: first + index, "bytes follow \(what)")
             }
             guard !bytes.isEmpty else { return }
             first += bytes.count

@@ -28,7 +28,7 @@ package struct SealedSegment: Sendable {
         try header.check(isNamedFor: SegmentName.base(name), path)
         let found = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         guard let found else {
-            throw try UnsealedSegment(path, file: file, header: header).error
+            throw try UnsealedSegment(path, file: file, header: header, before: nil).error
         }
         try self.init(
             path: path, file: file, header: header, footer: found.footer, footerAt: found.start)

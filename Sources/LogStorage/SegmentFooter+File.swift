@@ -21,6 +21,20 @@ extension SegmentFooter {
         return (footer, end - length)
     }
 
+    /// True if a footer, damaged or not, reaches from an offset to the file's end: its frame header or
+    /// its own last bytes say so. A footer that is being written is in preallocated space, which
+    /// follows it.
+    static func isExpected(at offset: Int, of file: any File) throws(FileError) -> Bool {
+        let length = try file.size() - offset
+        guard length >= SkippableFrame.prefixBytes else { return false }
+        let start = try file.read(at: offset, count: SkippableFrame.prefixBytes)
+        let end = try file.read(
+            at: offset + length - SkippableFrame.prefixBytes, count: SkippableFrame.prefixBytes)
+        let frame = SkippableFrame.read(start.span.bytes, at: 0)
+        return frame.map { $0.kind == .footer && $0.contentBytes == length - start.count } ?? false
+            || Self.length(atEnd: end.span.bytes) == length
+    }
+
     /// True if the footer covers what a sealed segment must: a position at least, and only compaction
     /// leaves positions without a line.
     ///

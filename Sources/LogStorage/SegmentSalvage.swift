@@ -39,7 +39,7 @@ struct SegmentSalvage {
     private(set) var isCut = false
 
     /// Whether right behind the last piece stands what was a footer or a close mark.
-    private var hasDamagedEnding = false
+    private(set) var hasDamagedEnding = false
     /// Whether something behind the last piece is damaged.
     private var lacksEnd = false
     /// Whether a block leaves positions out.
@@ -288,9 +288,10 @@ struct SegmentSalvage {
     private func isEnding(_ file: any File, at offset: Int) throws(FileError) -> Bool {
         let bytes = try file.read(at: offset, count: SkippableFrame.prefixBytes)
         let size = try file.size()
-        guard let frame = SkippableFrame.read(bytes.span.bytes, at: 0) else { return false }
-        return (frame.kind == .footer || frame.kind == .closeMark)
-            && offset + SkippableFrame.prefixBytes + frame.contentBytes == size
+        if let frame = SkippableFrame.read(bytes.span.bytes, at: 0), frame.kind == .closeMark {
+            return offset + SkippableFrame.prefixBytes + frame.contentBytes == size
+        }
+        return try SegmentFooter.isExpected(at: offset, of: file)
     }
 
     /// The list of removed ids at an offset, or nil where it is not whole.

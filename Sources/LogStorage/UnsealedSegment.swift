@@ -1,5 +1,5 @@
-// A segment that others follow and that yet does not end with a footer: the footer is damaged, or the
-// file is not the one that was sealed. Its lines are found frame by frame, without the footer's frame
+// A segment that others follow and that yet does not end with a footer: the footer is damaged, lines
+// before it are lost, too, or bytes follow it. Its lines are found frame by frame, without the footer's frame
 // list. Used where SealedSegment cannot be. Spec/recovery.md, REC-10.
 
 import LogFormat
@@ -10,13 +10,19 @@ struct UnsealedSegment {
     let file: any File
     let header: SegmentHeader
     let salvage: SegmentSalvage
+    /// The first position of the next segment; nil for a last segment.
+    private let following: Position?
 
     /// Reads a segment's file.
     ///
+    /// - Parameter following: the first position of the next segment; nil for a last segment.
     /// - Throws: `LogError` where the header cannot be read.
     /// - Complexity: O(bytes).
-    init(_ path: String, file: any File, header: SegmentHeader) throws(LogError) {
+    init(
+        _ path: String, file: any File, header: SegmentHeader, before following: Position?
+    ) throws(LogError) {
         self.path = path
+        self.following = following
         self.file = file
         self.header = header
         salvage = try storage { () throws(FileError) in
@@ -27,27 +33,47 @@ struct UnsealedSegment {
     /// The last position that can be read; before the base if there is none.
     var last: Position { salvage.last ?? Position(header.base.rawValue - 1) }
 
-    /// What is wrong, with its place: the first damage in the file, mostly the footer.
+    /// True if lines at the end cannot be read, beside the footer.
+    var lacksLinesAtEnd: Bool {
+        guard let damage = salvage.damage, damage.offset >= salvage.contentEnd,
+            salvage.endingEnd == nil
+        else { return false }
+        return !salvage.hasDamagedEnding
+    }
+
+    /// The first damage in the file, with its location; mostly the footer's.
     var error: LogError {
         let lines = header.base...max(header.base, last)
-        let damage = salvage.damage
-        if let damage, damage.offset < salvage.contentEnd {
-            return LogError(
-                .corrupt, path: path, offset: damage.offset,
-                positions: salvage.missing(in: lines).first,
-                damage.detail + " in a sealed segment, nor can its footer. Nothing was changed")
+        func error(
+            at offset: Int, _ positions: ClosedRange<Position>?, _ detail: String
+        ) -> LogError {
+            LogError(
+                .corrupt, path: path, offset: offset, positions: positions,
+                detail + ". Nothing was changed")
         }
-        var detail = "the segment's footer is damaged"
-        var offset = salvage.contentEnd
-        if damage == nil, let end = salvage.endingEnd {
-            offset = end
-            detail = "zeros follow the footer of a segment that others follow"
-        } else if damage == nil {
-            detail = "others follow the segment, and yet it has no footer"
+        let areIntact = salvage.last == nil ? "" : "; the lines before it are intact"
+        if let damage = salvage.damage, damage.offset < salvage.contentEnd {
+            let noFooter =
+                salvage.footer == nil ? "; the segment's footer cannot be read either" : ""
+            return error(
+                at: damage.offset, salvage.missing(in: lines).first, damage.detail + noFooter)
         }
-        return LogError(
-            .corrupt, path: path, offset: offset, positions: lines,
-            detail + (salvage.last == nil ? "" : "; the lines before it are intact")
-                + ". Nothing was changed")
+        if let end = salvage.endingEnd {
+            return error(
+                at: end, lines,
+                (salvage.damage == nil ? "zeros" : "bytes") + " follow the segment's footer"
+                    + (following == nil ? "" : ", and other segments follow"))
+        }
+        if lacksLinesAtEnd {
+            let missing = following.map { last.next...max(last.next, $0.advanced(by: -1)) }
+            return error(
+                at: salvage.contentEnd, missing ?? last.next...last.next,
+                "the lines from position \(last.next) on and the segment's footer cannot be read")
+        }
+        return error(
+            at: salvage.contentEnd, lines,
+            (salvage.damage == nil
+                ? "others follow the segment, and yet it has no footer"
+                : "the segment's footer is damaged") + areIntact)
     }
 }

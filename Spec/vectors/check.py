@@ -16,6 +16,7 @@ import sys
 
 MASK32 = 0xFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
+POSITION_MAX = 2**64 - 2**32 - 1
 
 # ---- xxHash ------------------------------------------------------------------------------------
 
@@ -189,8 +190,8 @@ def header(data):
         raise Damage("malformed", "the header's frame has a wrong size", 0)
     base, created = struct.unpack_from("<Qq", data, 48)
     account = data[65:65 + data[64]].decode()
-    if base < 1:
-        raise Damage("malformed", "base position 0", 0)
+    if not 1 <= base <= POSITION_MAX:
+        raise Damage("malformed", "an impossible base position", 0)
     log = data[32:48][::-1].hex()
     return {"log": log, "base": base, "created": created, "account": account or None,
             "compatible": compatible}
@@ -234,7 +235,7 @@ def footer(data):
     result["index"] = data[at:at + ids]
     result["through"], result["removed"] = (
         struct.unpack_from("<QQ", data, at + ids) if more else (0, 0))
-    if result["through"] == MASK64:
+    if max(result["through"], result["covered"]) > POSITION_MAX:
         raise Damage("malformed", "the footer has impossible values")
     result["digest"] = struct.unpack_from("<Q", data, at + ids + more)[0]
     return result

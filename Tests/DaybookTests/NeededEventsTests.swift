@@ -182,6 +182,48 @@ private struct Saves: Projection, Codable {
         #expect(!quiet.image.keys.contains("/log/checkpoints/a"))
     }
 
+    @Test(.verifies("CMP-30", "CHK-2"))
+    func `of a view that only an older release's checkpoint knows, all events are needed`()
+        async throws
+    {
+        let app = try await open([Edits.self])
+        try await fill(app)
+        try await app.events.checkpoint()
+        try await app.close()
+        // As a release wrote it that did not know which views need events.
+        let slots = CheckpointSlots("/log", fileSystem: files)
+        let states = try #require(slots.usable().first { _ in true }).states
+            .filter { $0.name != "daybook.view-needs" }
+        let log = try Log(at: "/log", environment: environment)
+        let older = try log.snapshot().checkpoint(states: states, createdAt: 1, seed: 5)
+        for _ in 0..<2 { try slots.write(older) }
+        try log.close()
+        #expect(slots.usable().allSatisfy { !$0.states.contains { $0.name.hasSuffix("needs") } })
+        let tool = try await EventStore.open(
+            at: "/log", catalogue: OfflineModel.catalogue,
+            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true,
+            environment: environment)
+        for _ in 0..<2 { try await tool.checkpoint() }
+        let report = try await tool.compact()
+        #expect(removedEdits(report) == 0 && report.keptForViews.map(\.view) == ["edits"])
+        try await tool.close()
+    }
+
+    @Test(.verifies("CMP-30"))
+    func `if the checkpoint that says so fails, closing writes it`() async throws {
+        let app = try await open([Edits.self])
+        files.failing { _, path in
+            path.contains("/checkpoints/")
+                ? FileError(.noSpace, operation: "write", path: path, reason: "full") : nil
+        }
+        try await app.notes.add("first", city: "c", by: "u")
+        await #expect(throws: LogError.self) { try await app.events.checkpoint() }
+        files.failing(nil)
+        try await app.close()
+        let states = CheckpointSlots("/log", fileSystem: files).usable().flatMap(\.states)
+        #expect(states.contains { $0.name == "daybook.view-needs" })
+    }
+
     @Test(.verifies("CMP-30"))
     func `an app that no longer has the view lets its events go`() async throws {
         var store = try await open([Edits.self])

@@ -298,4 +298,37 @@ extension SubscriptionTests {
         #expect(UInt64(count) == end.rawValue)
         try await store.close()
     }
+
+    @Test(.verifies("FOL-5", "FOL-10"), arguments: [false, true])
+    func `a committed event that can no longer be read is an error, and no end`(
+        isLive: Bool
+    ) async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append(drafts(3))
+        try await store.append(drafts(2))
+        let path = "/log/" + SegmentName.of(Position(1))
+        let last = try #require(files[path]?.lastIndex { $0 != 0 })
+        files.flip(bit: (last - 30) * 8, of: path)
+        let events = isLive ? store.events() : store.recordedEvents()
+        var iterator = events.makeAsyncIterator()
+        #expect(try await iterator.take(3) == [1, 2, 3])
+        let error = await #expect(throws: LogError.self) { try await iterator.next() }
+        #expect(error?.code == .corrupt && error?.positions == Position(4)...Position(5))
+    }
+
+    @Test(.verifies("FOL-5", "REC-11"))
+    func `events of another log that took the folder's place are not delivered`() async throws {
+        let (files, others) = (InMemoryFileSystem(), InMemoryFileSystem())
+        let store = try await open(files)
+        try await store.append(drafts(3))
+        let other = try await EventStore.open(
+            at: "/log", catalogue: EventCatalogue([]), views: [],
+            environment: LogEnvironment(fileSystem: others))
+        try await other.append(drafts(3))
+        for (path, bytes) in others.image { files[path] = bytes }
+        var events = store.events().makeAsyncIterator()
+        let error = await #expect(throws: LogError.self) { try await events.next() }
+        #expect(error?.code == .noSuchLog)
+    }
 }

@@ -126,6 +126,68 @@ import Testing
         }
     }
 
+    @Test(.verifies("REC-7", "CHK-5"))
+    func `damage before the end that a checkpoint names is one finding, at its place`() throws {
+        for ending in DamagedLog.Ending.allCases {
+            let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
+            let open = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
+            try CheckpointSlots(TestLog.path, fileSystem: log.files).write(
+                try open.snapshot().checkpoint(states: [], createdAt: 1, seed: 5))
+            if ending == .closed { try open.close() }
+            let commit = try log.commits(2)[1]
+            try log.change(log.path(2)) { $0[commit.offset + 30] ^= 4 }
+            let found = try findings(log.files)
+            #expect(found.count == 1 && found[0].offset == commit.offset, "\(found)")
+            #expect(found[0].positions?.lowerBound == commit.positions.lowerBound)
+            #expect(!found[0].detail.contains("checkpoint"))
+        }
+    }
+
+    @Test(.verifies("REC-7", "REC-10"))
+    func `of a segment that lost its last lines, those are named, and not the next segment`()
+        throws
+    {
+        let log = try DamagedLog(on: InMemoryFileSystem())
+        let files = try #require(log.files as? InMemoryFileSystem)
+        let commits = try log.commits(0)
+        let (path, next) = (log.path(0), log.ranges[1].lowerBound)
+        for cut in [commits[2].offset + 40, commits[4].offset + 20, commits[0].offset + 9] {
+            let copy = files.snapshot()
+            copy[path] = copy[path].map { Array($0[..<cut]) }
+            let found = try findings(copy)
+            try #require(found.count == 1, "\(cut): \(found)")
+            let lost = try #require(commits.first { $0.end > cut }).positions.lowerBound
+            #expect(found[0].positions == lost...next.advanced(by: -1), "\(cut): \(found)")
+            #expect(!found[0].detail.contains("intact"))
+            let error = try read(copy).error
+            #expect(error?.offset == found[0].offset && error?.detail == found[0].detail)
+        }
+        // Bytes after the footer.
+        let copy = files.snapshot()
+        let size = try #require(copy[path]?.count)
+        copy[path]? += Array("after".utf8)
+        let found = try findings(copy)
+        #expect(found.map(\.offset) == [size] && found[0].detail.contains("bytes follow the segment's footer"))
+    }
+
+    @Test(.verifies("FOL-2", "CMP-24"))
+    func `a cursor reports damage of a compacted last segment whose footer is lost`() throws {
+        let files = InMemoryFileSystem()
+        var model = CompactionModel(files: files)
+        let log = try model.open()
+        try model.appendSealedSegment(to: log)
+        try model.compact(log) { $0 == 3 || $0 == 10 }
+        try log.close()
+        let path = TestLog.path + "/" + SegmentName.of(Position(1))
+        let start = try #require(try SegmentFooter.read(atEndOf: files.open(path, .read))?.start)
+        files.flip(bit: (start + 40) * 8, of: path)
+        var cursor = LogCursor(TestLog.path, fileSystem: files)
+        let error = #expect(throws: LogError.self) {
+            for _ in 0..<3 { try cursor.poll { _, _ in true } }
+        }
+        #expect(error?.code == .corrupt && error?.offset == start)
+    }
+
     @Test(.verifies("REC-7"))
     func `of bytes behind a footer or a clean-shutdown marker the first is named`() throws {
         for ending in [DamagedLog.Ending.closed, .sealed] {

@@ -53,6 +53,7 @@ import Testing
         let finding = summary.findings.last
         #expect(finding?.code == "corrupt" && finding?.positions == missing, "\(what)")
         #expect(finding?.detail == opening?.detail, "\(what)")
+        #expect(finding?.offset == opening?.offset, "\(what)")
         #expect(summary.tornTail == nil, "\(what): synced bytes are called an unfinished write")
         let repair = LogRepair(TestLog.path, environment: TestLog.environment(files))
         try #require(try !repair.plan().actions.isEmpty, "\(what): repair calls the log sound")

@@ -113,6 +113,31 @@ import Testing
         }
     }
 
+    @Test(.verifies("REC-3"))
+    func `a clean-shutdown marker proves a sync also where its checksum ends with zero`() throws {
+        var test = TestLog()
+        var log: Log? = try test.open()
+        // The marker of position 241 ends with a zero byte.
+        for _ in 1...241 { try test.append(to: try #require(log), paddings: [100]) }
+        try log?.close()
+        log = nil
+        let bytes = try #require(test.files[Self.segment])
+        try #require(bytes.last == 0)
+        // The file as it is if a kill kept the preallocated space from being cut off.
+        for room in [0, 4_096] {
+            let files = test.files.snapshot()
+            let size = (bytes.count + room + 4_095) / 4_096 * 4_096
+            files[Self.segment] =
+                bytes + [UInt8](repeating: 0, count: room > 0 ? size - bytes.count : 0)
+            let last = try lastCommit(files)
+            files.flip(bit: (last.end - 12) * 8, of: Self.segment)
+            let error = #expect(throws: LogError.self) {
+                try Log(at: TestLog.path, environment: TestLog.environment(files))
+            }
+            #expect(error?.code == .corrupt && error?.offset == last.offset, "\(room)")
+        }
+    }
+
     @Test(.verifies("REC-1", "REC-3"))
     func `a torn big commit is never taken for damage, whatever sectors arrived`() throws {
         // Padding moves the commit over all places within a sector.

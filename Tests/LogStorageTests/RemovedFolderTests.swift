@@ -90,4 +90,25 @@ import Testing
             expectGone(log) { try log.roll() }
         }
     }
+
+    @Test(.verifies("REC-11", "ACC-4"), arguments: [false, true])
+    func `erasing a log whose folder was replaced leaves the other log as it is`(
+        hasBegun: Bool
+    ) throws {
+        try onDisk { path, log in
+            if hasBegun { try log.beginErasure() }
+            try FileManager.default.moveItem(atPath: path, toPath: path + "-moved")
+            let other = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
+            try append(to: other)
+            let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            let error = #expect(throws: LogError.self) {
+                if !hasBegun { try log.beginErasure() }
+                try log.finishErasure()
+            }
+            #expect(error?.code == .noSuchLog)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path).sorted() == names)
+            try append(to: other)
+            try other.close()
+        }
+    }
 }

@@ -344,6 +344,50 @@ import Testing
         #expect(image["quarantine/checkpoints-a.damaged"] == [1, 2, 3])
     }
 
+    @Test(.verifies("REP-1", "REP-3"))
+    func `a folder that is no log is not repaired, whatever its files are called`() throws {
+        for name in ["notes.repair", "1.lz4.repair", "00000000000000000001.lz4.x.repair"] {
+            let files = InMemoryFileSystem()
+            try files.createDirectory(TestLog.path)
+            files[DamagedLog.path(name)] = [1]
+            files[DamagedLog.path("notes")] = [2]
+            let repair = LogRepair(TestLog.path, environment: TestLog.environment(files))
+            for act in [repair.plan, repair.repair] {
+                let error = #expect(throws: LogError.self) { try act() }
+                #expect(error?.code == .notALog, "\(name)")
+            }
+            #expect(files[DamagedLog.path(name)] == [1] && files[DamagedLog.path("notes")] == [2])
+        }
+        // In a log, a file of another name is not touched either.
+        let log = try DamagedLog(on: InMemoryFileSystem()).released()
+        try log.write([1], to: DamagedLog.path("notes.repair"))
+        try log.change(log.path(0)) { $0[try log.commits(0)[0].offset + 30] ^= 4 }
+        #expect(try log.repair().repair().lost == [Position(1)...Position(4)])
+        #expect(try log.read(DamagedLog.path("notes.repair")) == [1])
+    }
+
+    @Test(.verifies("REP-3", "CMP-30"))
+    func `a state that does not follow from lines is still there after a repair`() throws {
+        for ending in DamagedLog.Ending.allCases {
+            let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
+            let slots = CheckpointSlots(TestLog.path, fileSystem: log.files)
+            let open = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
+            let states = ["needs", "view"].map {
+                StoredState(name: $0, version: 1, position: Position(20), bytes: Array($0.utf8))
+            }
+            try slots.write(try open.snapshot().checkpoint(states: states, createdAt: 1, seed: 5))
+            try open.close()
+            try log.change(log.path(0)) { $0[try log.commits(0)[0].offset + 30] ^= 4 }
+            _ = try LogRepair(
+                TestLog.path, keptStates: ["needs"], environment: TestLog.environment(log.files)
+            ).repair()
+            #expect(slots.usable().flatMap(\.states).map(\.name) == ["needs"])
+            let again = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
+            let kept = again.takeCheckpoint()?.states.first
+            #expect(kept?.bytes == Array("needs".utf8) && kept?.position == .zero)
+        }
+    }
+
     // MARK: Checkpoints and compaction
 
     /// Stores a checkpoint of the whole log.

@@ -1,5 +1,5 @@
 // By which states compaction judges, and how far it may go. Every stored state of any view must have
-// folded what goes: a view that does not say what it needs is safe behind its own checkpoint.
+// folded what goes.
 // Spec/compaction.md, CMP-27.
 
 import LogFormat

@@ -18,7 +18,10 @@ public struct CompactionPolicy: Sendable {
     /// Creates a policy: 30 % of the log and 1 MiB at least, at any time unless `isIdle` is given.
     public init(isIdle: @escaping @Sendable () -> Bool = { true }) { self.isIdle = isIdle }
 
-    /// - Throws: `EventError` (`refused`) for a number that makes no sense, naming it.
+    /// Checks that all numbers are in range.
+    ///
+    /// - Throws: `EventError` (`refused`), naming the number.
+    // Not inlined: Swift 6.3 crashes where it optimises the caller.
     @inline(never)
     package func check() throws(EventError) {
         guard (0...1).contains(garbageShare) else {

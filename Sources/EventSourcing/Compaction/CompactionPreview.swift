@@ -68,8 +68,9 @@ package struct CompactionPreview {
         let others = (newest?.states ?? []).filter {
             !$0.isOfStore && !views.names.contains($0.name)
         }
+        let states = newest?.states ?? []
         let needs = views.needs.adding(
-            ViewNeeds(restoredFrom: newest?.states ?? []), but: views.names)
+            ViewNeeds(restoredFrom: states) ?? ViewNeeds(ofAllViewsIn: states), but: views.names)
         let horizon = CompactionHorizon.present(views, at: last, others: others, needs: needs)
         let survey = CompactionSurvey(reader, horizon, catalogue: catalogue, isLiveSealed: true)
         var report = try survey.report(now: now) { progress(count + $0) }

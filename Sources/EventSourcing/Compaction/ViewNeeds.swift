@@ -4,6 +4,7 @@
 
 import Foundation
 import LogFormat
+import LogStorage
 
 /// Views that need every event that they take in.
 struct ViewNeeds: Codable, Hashable, Sendable {
@@ -47,9 +48,8 @@ struct ViewNeeds: Codable, Hashable, Sendable {
     /// The name under which checkpoints hold them.
     static let stateName = "daybook.view-needs"
 
-    /// The state for a checkpoint; nil where nothing is needed.
-    func stored(at position: Position) throws -> StoredState? {
-        guard !needs.isEmpty else { return nil }
+    /// The state for a checkpoint. Stored also where nothing is needed: that, too, is an answer.
+    func stored(at position: Position) throws -> StoredState {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         return StoredState(
@@ -57,11 +57,23 @@ struct ViewNeeds: Codable, Hashable, Sendable {
             bytes: Array(try encoder.encode(self)))
     }
 
-    /// The needs among stored states.
-    init(restoredFrom states: [StoredState]) {
+    /// The needs among stored states; nil where none are stored, as by a release that did not know
+    /// them.
+    init?(restoredFrom states: [StoredState]) {
         guard let state = states.first(where: { $0.name == Self.stateName && $0.version == 1 }),
             let needs = try? JSONDecoder().decode(ViewNeeds.self, from: Data(state.bytes))
-        else { return }
+        else { return nil }
         self = needs
     }
+
+    /// All events, for each of the views that stored states are of: what a program must assume of
+    /// views that it does not know.
+    init(ofAllViewsIn states: [StoredState]) {
+        add(states.filter { !$0.isOfStore }.map { Need(view: $0.name, types: nil) })
+    }
+}
+
+extension LogRepair {
+    /// The names of a store's states that do not follow from lines, for `keptStates`.
+    package static let statesOfStores: Set<String> = [ViewNeeds.stateName]
 }

@@ -22,7 +22,8 @@ public protocol Projection: Sendable {
     /// then depends on the rules of its day, so a stored state is folded anew when rules come or go.
     static var dependsOnRules: Bool { get }
     /// The types, in their newest form, of the events that `fold` takes in; nil for all. A store hands
-    /// on no others, so what the view does with them would be lost: naming the types saves time only.
+    /// on no others, so what the view does with them would be lost. Naming the types
+    /// saves time, and lets compaction take out the others.
     static var eventTypes: Set<String>? { get }
     /// True for a view that does without superseded events: without those that other views say were
     /// replaced it comes to the same, as one does that keeps the newest values only. While it is

@@ -18,6 +18,9 @@ struct Checkpointing {
     /// Whether views need events of the library's own types, and no checkpoint says so: a program
     /// that does not know the views could take such events out.
     var areNeedsNew = false
+    /// Whether a checkpoint that says so was begun: if it fails, as on a full disk, the next one waits
+    /// for more events.
+    private var hasTriedNeeds = false
 
     /// Events after which a checkpoint is worth its writing.
     private static let eventsMin = 1_000
@@ -38,13 +41,14 @@ struct Checkpointing {
     /// are long.
     var isDue: Bool {
         running == nil
-            && (areNeedsNew
-                || tailEvents >= Self.eventsMin && tailBytes >= stateBytes * Self.tailStatesMin)
+            && (areNeedsNew && !hasTriedNeeds
+                || tailEvents >= Self.eventsMin
+                    && (areNeedsNew || tailBytes >= stateBytes * Self.tailStatesMin))
     }
 
     /// Whether one is due when the store is closed.
     var isDueAtClose: Bool {
-        tailEvents >= Self.eventsMinAtClose && tailBytes >= stateBytes / 4
+        areNeedsNew || tailEvents >= Self.eventsMinAtClose && tailBytes >= stateBytes / 4
     }
 
     /// A view had to be folded from further back than the checkpoint: the next one is due at once.
@@ -57,11 +61,14 @@ struct Checkpointing {
     mutating func begin() {
         tailEvents = 0
         tailBytes = 0
-        areNeedsNew = false
+        hasTriedNeeds = areNeedsNew
     }
 
-    /// The newest checkpoint has so many bytes of state.
-    mutating func finish(stateBytes: Int) { self.stateBytes = stateBytes }
+    /// A checkpoint was written, whose states have so many bytes.
+    mutating func finish(stateBytes: Int) {
+        self.stateBytes = stateBytes
+        areNeedsNew = false
+    }
 }
 
 /// A store at one moment, on its way to become a checkpoint.
@@ -92,7 +99,7 @@ struct CheckpointJob: Sendable {
         }
         states.append(try floor.stored(at: snapshot.position))
         if let discarded = discarded.stored(at: snapshot.position) { states.append(discarded) }
-        if let needs = try needs.stored(at: snapshot.position) { states.append(needs) }
+        states.append(try needs.stored(at: snapshot.position))
         let checkpoint = snapshot.checkpoint(
             states: states, createdAt: environment.now(),
             seed: UInt32(truncatingIfNeeded: environment.random()))

@@ -62,7 +62,8 @@ public struct EventSequence: AsyncSequence, Sendable {
             self.store = store
             self.isLive = isLive
             cursor = LogCursor(
-                store.directory, after: position, fileSystem: store.environment.fileSystem)
+                store.directory, of: store.logID.integer, after: position,
+                fileSystem: store.environment.fileSystem)
         }
 
         /// The next event; nil at the end. Waits where there is none yet.
@@ -129,12 +130,23 @@ public struct EventSequence: AsyncSequence, Sendable {
                 var events: [Event] = []
                 var bytes = 0
                 do {
-                    try cursor.poll(through: durable) { prefix, line in
-                        let event = try LogReader.event(
-                            line, prefix, catalogue, directory: start.directory)
-                        events.append(catalogue.newestForm(of: event))
-                        bytes += line.byteCount
-                        return bytes < Self.batchBytesMax && events.count < Self.batchEventsMax
+                    var before: Position
+                    repeat {
+                        before = cursor.position
+                        try cursor.poll(through: durable) { prefix, line in
+                            let event = try LogReader.event(
+                                line, prefix, catalogue, directory: start.directory)
+                            events.append(catalogue.newestForm(of: event))
+                            bytes += line.byteCount
+                            return bytes < Self.batchBytesMax && events.count < Self.batchEventsMax
+                        }
+                        // Removed events move the cursor without an event.
+                    } while events.isEmpty && before < cursor.position && cursor.position < durable
+                    if events.isEmpty, cursor.position < durable {
+                        throw LogError(
+                            .corrupt, path: start.directory,
+                            positions: cursor.position.next...durable,
+                            "a committed line is not there any more")
                     }
                 } catch {
                     // What came before the bad place comes first; it is met again then.

@@ -1,5 +1,5 @@
-// What an error says that was met after the last segment had been recovered: the part of the log that
-// was read may be as it was, the log is not. Between LogStorage and the opening of a store.
+// An opening can recover the last segment and then fail on an earlier one: its message must not claim
+// that nothing was changed. Between LogStorage and the opening of a store.
 
 import LogStorage
 

@@ -29,8 +29,9 @@ struct StoreOpening {
         let storedNeeds = ViewNeeds(restoredFrom: states)
         needs =
             keepsUnknownStates
-            ? views.needs.adding(storedNeeds, but: views.names) : views.needs
-        checkpointing.areNeedsNew = needs != storedNeeds && catalogue.isConcerned(by: needs)
+            ? views.needs.adding(
+                storedNeeds ?? ViewNeeds(ofAllViewsIn: states), but: views.names)
+            : views.needs
         views.discarded = DiscardedEvents(restoredFrom: states)
         views.restore(states)
         var floorThrough = Position.zero
@@ -44,6 +45,8 @@ struct StoreOpening {
             }
         }
         checkpointing.finish(stateBytes: states.reduce(0) { $0 + $1.bytes.count })
+        checkpointing.areNeedsNew =
+            needs != storedNeeds ?? ViewNeeds() && catalogue.isConcerned(by: needs)
         let covered = checkpoint?.position ?? .zero
         let first = min(views.next, floorThrough.next)
         let total = Int(clamping: log.next.rawValue - first.rawValue)

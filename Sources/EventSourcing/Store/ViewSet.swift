@@ -194,7 +194,7 @@ struct ViewSet: Sendable {
                     "the view \(view) has a name of \(name.utf8.count) bytes. Give it one of 1 to "
                         + "\(nameBytesMax) bytes")
             }
-            guard !name.hasPrefix("daybook.") else {
+            guard !name.utf8.starts(with: "daybook.".utf8) else {
                 throw EventError(
                     .refused,
                     "the view \(view) has the name \(name), which belongs to the library. Name it "

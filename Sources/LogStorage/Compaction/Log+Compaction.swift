@@ -131,7 +131,9 @@ extension Log {
     /// Removes what was begun. If that fails, the next compaction or opening does it.
     private func discard(_ compactor: SegmentCompactor) {
         state.withLock { state in
-            if state.lock != nil { try? compactor.remove() }
+            // By its path: in a folder that was replaced it is another log's.
+            guard state.lock != nil, (try? requireInPlace(&state)) != nil else { return }
+            try? compactor.remove()
         }
     }
 

@@ -27,7 +27,9 @@ public struct ImageCacheLimits: Hashable, Sendable {
         albumThumbnails = settings[.albumThumbnailCacheSize]
     }
 
-    /// - Throws: `EventError` (`refused`) for a negative limit, naming it.
+    /// Checks that no limit is negative.
+    ///
+    /// - Throws: `EventError` (`refused`), naming the limit.
     // Not inlined, nor with a typed error: Swift 6.3 crashes where it optimises the caller.
     @inline(never)
     func check() throws {

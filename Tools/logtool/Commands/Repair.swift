@@ -43,7 +43,7 @@ struct Repair: AsyncParsableCommand {
         let progress = Progress("examined", unit: nil, of: .bytes(total))
         defer { progress.finish() }
         let repair = LogRepair(
-            directory, account: account,
+            directory, account: account, keptStates: LogRepair.statesOfStores,
             environment: LogEnvironment(fileSystem: CountingFileSystem(progress)))
         let report = yes ? try repair.repair() : try repair.plan()
         progress.finish()
