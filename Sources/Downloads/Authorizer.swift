@@ -18,17 +18,17 @@ struct Authorizer: Sendable {
     /// - Throws: as `HTTPClient.send`; what the credentials throw; `DownloadError` with
     ///   `unauthorized`.
     func send(
-        _ request: HTTPRequest, isRedirected: Bool = false, to taker: any ResponseBodyHandler
+        _ request: HTTPRequest, isRedirected: Bool = false, to handler: any ResponseBodyHandler
     ) async throws -> HTTPResponseHead {
         let isOurs =
             !isRedirected && origin != nil && HTTPOrigin(request.url) == origin
         guard isOurs, let token = try await credentials.token() else {
-            return try await client.send(request, token: nil, to: taker)
+            return try await client.send(request, token: nil, to: handler)
         }
-        let head = try await client.send(request, token: token.value, to: taker)
+        let head = try await client.send(request, token: token.value, to: handler)
         guard head.status == 401 else { return head }
         guard let new = try await credentials.refresh(token), new != token else { return head }
-        return try await client.send(request, token: new.value, to: taker)
+        return try await client.send(request, token: new.value, to: handler)
     }
 
     /// The error of a status that no later request would change.

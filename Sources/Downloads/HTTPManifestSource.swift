@@ -17,7 +17,7 @@ struct HTTPManifestSource: CityManifestSource {
         request.set("Accept", "application/json")
         let body = GatheredBody(bytesMax: Self.bytesMax)
         let head = try await authorizer.send(request, to: body)
-        if let patience = head.patience { throw patience }
+        if let retryError = head.retryError { throw retryError }
         guard head.status == 200 else {
             throw Authorizer.refusal(head, "the city \(cityId)")
         }

@@ -5,7 +5,7 @@ import Replay
 
 extension HTTPResponseHead {
     /// The error of a status that says to come back later; nil for any other.
-    var patience: DownloadError? {
+    var retryError: DownloadError? {
         guard status == 408 || status == 425 || status == 429 || status >= 500 else { return nil }
         return DownloadError(
             .unavailable, "the server answers \(status)",

@@ -36,8 +36,8 @@ enum RangeAnswer: Hashable {
     }
 
     init(_ head: HTTPResponseHead, to question: Question) {
-        if let patience = head.patience {
-            self = .later(patience)
+        if let retryError = head.retryError {
+            self = .later(retryError)
             return
         }
         switch head.status {

@@ -278,6 +278,24 @@ import Testing
         #expect(await failure(HTTPTransport(endpoint: url)) == .badEndpoint)
     }
 
+    @Test(
+        .verifies("SEC-22"),
+        arguments: [
+            "http://127.0.0.1:80:90/v1/events", "http://[::1];/v1/events",
+            "http://[::1]:80x/v1/events",
+        ])
+    func `an endpoint that cannot be split is refused, and its path is not left out`(
+        text: String
+    ) async throws {
+        // `URL(string:)` refuses such a text; this initializer does not.
+        let url = try #require(URL(dataRepresentation: Data(text.utf8), relativeTo: nil))
+        let error = #expect(throws: TransportError.self) {
+            try HTTPTransport(endpoint: url, headers: [:])
+        }
+        #expect(error?.code == .badEndpoint)
+        #expect(await failure(HTTPTransport(endpoint: url)) == .badEndpoint)
+    }
+
     @Test(.verifies("SEC-22")) func `the case of a scheme and of a host does not matter`()
         async throws
     {
@@ -319,6 +337,32 @@ import Testing
         await #expect {
             try await project.send(.read(after: nil), token: nil)
         } throws: { ($0 as? TransportError)?.code == .tokenInClear }
+    }
+
+    @Test(.verifies("SEC-23"))
+    func `an app's headers do not go to another machine in the clear, unless that is allowed`()
+        async throws
+    {
+        let url = try #require(URL(string: "http://daybook.invalid/v1/events"))
+        let headers = ["X-Proxy-Password": "s3cret"]
+        let refused = try HTTPTransport(endpoint: url, headers: headers)
+        let error = await #expect(throws: TransportError.self) {
+            try await refused.send(.read(after: nil), token: nil)
+        }
+        #expect(error?.code == .tokenInClear && error?.place == "daybook.invalid")
+        #expect(error?.description.contains("s3cret") == false)
+        for (headers, isAllowed) in [(headers, true), ([:], false)] {
+            let other = try HTTPTransport(
+                endpoint: url, headers: headers, allowsTokenInClear: isAllowed)
+            await #expect {
+                try await other.send(.read(after: nil), token: nil)
+            } throws: { ($0 as? TransportError)?.code == .connectionFailed }
+        }
+        let server = try LocalServer { _ in .reply(200) }
+        let own = try #require(URL(string: server.base + "/v1/events"))
+        let reply = try await HTTPTransport(endpoint: own, headers: headers)
+            .send(.read(after: nil), token: nil)
+        #expect(reply.status == 200)
     }
 
     @Test(.verifies("SEC-25")) func `a server whose certificate is not trusted gets nothing`()

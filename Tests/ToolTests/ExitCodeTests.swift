@@ -264,6 +264,29 @@ import Testing
         #expect(server.requests.count <= 2)
     }
 
+    @Test(.verifies("TOOL-51"))
+    func `a token of another account is 75 where there is something to send, else unchecked`()
+        async throws
+    {
+        let folder = try importedSample()
+        let empty = try TemporaryFolder()
+        try #require(try ToolRun.logtool("import", empty.log, "-", input: "").status == 0)
+        let server = try LocalServer { _ in
+            .reply(200, headers: [("Daybook-Account", "bob")], body: Array("[]".utf8))
+        }
+        func replay(_ folder: TemporaryFolder, _ options: String...) throws -> ToolRun {
+            try ToolRun.logtool(
+                "replay",
+                [folder.log, "--to", server.base, "--once", "--account", "ana"] + options)
+        }
+        #expect(try replay(empty).status == 0)
+        #expect(server.requests.isEmpty)
+        for run in [try replay(empty, "--receive"), try replay(folder)] {
+            #expect(run.status == 75)
+            #expect(run.messages.contains("sign in as ana"))
+        }
+    }
+
     @Test(.verifies("RPL-7", "TOOL-2", "TOOL-5"))
     func `nobody listening is 75, and the outbox is as before`() throws {
         let folder = try importedSample()

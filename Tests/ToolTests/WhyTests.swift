@@ -74,6 +74,20 @@ import Testing
         }
     }
 
+    @Test(.verifies("TOOL-22"), arguments: ["", "\u{0}", "\u{0}x", "x"])
+    func `an event stands for another if it names its id, and nothing more`(
+        rest: String
+    ) async throws {
+        let folder = try await AnsweredLog.folder()
+        let log = try await AnsweredLog(folder, minute: 1)
+        var other = try EventDraft(NoteUpdated(noteId: "note-9", content: "x", updatedBy: "ada"))
+        other.extensions = [.init(name: "causationid", string: AnsweredLog.id(6) + rest)]
+        try await log.store.append([other])
+        try await log.store.close()
+        let steps = try steps(why(folder, AnsweredLog.id(6)))
+        #expect(steps.contains("replacement") == rest.isEmpty)
+    }
+
     @Test(.verifies("TOOL-22")) func `what compaction took out or summed up is said`()
         async throws
     {

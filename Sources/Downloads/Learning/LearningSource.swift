@@ -133,7 +133,7 @@ struct HTTPLearningSource: LearningSource {
         request.set("Accept", accept)
         let body = GatheredBody(bytesMax: bytesMax)
         let head = try await authorizer.send(request, to: body)
-        if let patience = head.patience { throw patience }
+        if let retryError = head.retryError { throw retryError }
         guard head.status == 200 else { throw Authorizer.refusal(head, what) }
         guard let bytes = body.bytes else {
             throw DownloadError(.tooLarge, "\(what): more than \(bytesMax) bytes")

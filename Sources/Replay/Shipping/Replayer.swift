@@ -17,7 +17,7 @@ public struct Replayer: Sendable {
     let logger: Logger
     let sleep: @Sendable (Duration) async throws -> Void
 
-    /// What a replayer does, and how.
+    /// Settings of a replayer.
     public struct Options: Sendable {
         /// Whether the outbox is shipped.
         public var ships = true
@@ -26,13 +26,13 @@ public struct Replayer: Sendable {
         /// Requests that may be under way at the same time, at least 1. They never hold events of one
         /// entity.
         public var requestsMax = 2
-        /// Who decides conflicts; nil leaves them to the app.
+        /// The resolver of conflicts. Nil: they wait until the app decides them.
         public var resolver: (any ConflictResolver)?
-        /// How often a run without end reads by itself; nil: only when it begins, and when it is
-        /// told to.
+        /// The time between two reads of a run without end. Nil: it reads when it begins, and on
+        /// the trigger `now`.
         public var readInterval: Duration?
 
-        /// The usual.
+        /// Creates the usual settings: shipping and reading, two requests at a time.
         public init() {}
     }
 
@@ -40,11 +40,11 @@ public struct Replayer: Sendable {
     /// store's environment.
     ///
     /// - Parameters:
-    ///   - store: whose events are exchanged.
-    ///   - transport: how a request reaches the server.
-    ///   - credentials: where tokens come from.
-    ///   - options: what is done, and how.
-    ///   - logger: what is told to whoever looks on.
+    ///   - store: the store of the events that are exchanged.
+    ///   - transport: carries requests to the server.
+    ///   - credentials: the source of tokens.
+    ///   - options: the settings.
+    ///   - logger: receives why requests fail, at the level `debug`.
     ///   - sleep: waits, and throws where the run is to end; a simulation lets its clock go on.
     public init(
         _ store: EventStore, transport: any Transport,

@@ -1,9 +1,8 @@
-// Requests over libcurl, on systems without a URLSession of their own. Below HTTPClient. Each
-// request has a thread while it is under way: handlers may block, and neither a slow server nor a
-// slow disk holds up Swift's own threads or another request. Why not URLSession:
-// Spec/decisions/0038-libcurl-on-linux.md.
+// Requests over libcurl, on Linux. Below HTTPClient. Each request has a thread while it is under
+// way: handlers may block, and neither a slow server nor a slow disk holds up Swift's own threads or
+// another request. Why not URLSession: Spec/decisions/0038-libcurl-on-linux.md.
 
-#if !canImport(Darwin)
+#if os(Linux)
     import CCurl
     import Foundation
     import Synchronization
@@ -17,7 +16,17 @@
         /// Connections that are kept for later requests at most.
         private static let idleMax = 8
 
-        init(_ timeouts: HTTPClient.Timeouts) { self.timeouts = timeouts }
+        /// Bytes of the stack of a request's thread; nil: the system's default.
+        private let stackBytes: Int?
+
+        /// Creates a client.
+        ///
+        /// - Parameter stackBytes: of each request's thread; nil: the system's default. A test takes
+        ///   more than there is, so that no thread starts.
+        init(_ timeouts: HTTPClient.Timeouts, stackBytes: Int? = nil) {
+            self.timeouts = timeouts
+            self.stackBytes = stackBytes
+        }
 
         /// Carries one request.
         ///
@@ -34,7 +43,8 @@
             let cancellation = Cancellation()
             return try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
-                    let thread = Thread { [self] in
+                    let error = DetachedThread.start(stackBytes: stackBytes) { [self] in
+                        Thread.current.name = "daybook.http"
                         Self.blockBrokenPipeSignal()
                         CurlExchange(request, to: origin, handler, timeouts, cancellation)
                             .run(on: handle) { result, isReusable in
@@ -42,8 +52,12 @@
                                 continuation.resume(with: result)
                             }
                     }
-                    thread.name = "daybook.http"
-                    thread.start()
+                    guard error != 0 else { return }
+                    continuation.resume(
+                        throwing: TransportError(
+                            .connectionFailed, place: origin.host,
+                            "no thread for the request can start: "
+                                + String(cString: strerror(error))))
                 }
             } onCancel: {
                 cancellation.cancel()
@@ -61,6 +75,38 @@
             sigemptyset(&signals)
             sigaddset(&signals, SIGPIPE)
             pthread_sigmask(SIG_BLOCK, &signals, nil)
+        }
+    }
+
+    /// A thread that releases itself when its work ends. Foundation's `Thread` ignores that the
+    /// system refuses to start it: a request on such a thread would never end.
+    private enum DetachedThread {
+        private final class Work {
+            let body: @Sendable () -> Void
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        }
+
+        /// Starts a thread.
+        ///
+        /// - Returns: 0, or the system's error: then `body` is not called.
+        static func start(stackBytes: Int?, _ body: @escaping @Sendable () -> Void) -> Int32 {
+            var attributes = pthread_attr_t()
+            var error = pthread_attr_init(&attributes)
+            guard error == 0 else { return error }
+            defer { pthread_attr_destroy(&attributes) }
+            pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+            if let stackBytes { pthread_attr_setstacksize(&attributes, stackBytes) }
+            let work = Unmanaged.passRetained(Work(body))
+            var thread = pthread_t()
+            error = pthread_create(
+                &thread, &attributes,
+                { work in
+                    guard let work else { return nil }
+                    Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()
+                    return nil
+                }, work.toOpaque())
+            if error != 0 { work.release() }
+            return error
         }
     }
 

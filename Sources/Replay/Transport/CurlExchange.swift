@@ -1,7 +1,7 @@
 // One request over libcurl, from its options to its result. Created and used by the request's own
 // thread. Spec/secrets.md, SEC-22 to SEC-25.
 
-#if !canImport(Darwin)
+#if os(Linux)
     import CCurl
     import Foundation
 
@@ -15,6 +15,8 @@
         private let handler: any ResponseBodyHandler
         private let timeouts: HTTPClient.Timeouts
         private let cancellation: Cancellation
+        /// When the request ends at the latest, its repetition included.
+        private let deadline: ContinuousClock.Instant?
 
         /// The head as far as it has come.
         private var partialHead = HTTPResponseHead(status: 0)
@@ -30,6 +32,8 @@
         /// How the loop has ended.
         private enum End {
             case finished(CURLcode)
+            /// The loop itself has failed.
+            case failed(CURLMcode)
             case cancelled
             case timedOut
         }
@@ -43,6 +47,7 @@
             self.handler = handler
             self.timeouts = timeouts
             self.cancellation = cancellation
+            deadline = timeouts.requestSeconds.map { ContinuousClock.now + Self.duration($0) }
         }
 
         /// Carries the request.
@@ -120,20 +125,18 @@
             }
         }
 
-        /// The URL, put together from checked parts: libcurl must not see another host in it.
-        private var address: String {
-            let parts = URLComponents(url: request.url, resolvingAgainstBaseURL: true)
-            let path = parts?.percentEncodedPath ?? ""
-            let query = parts?.percentEncodedQuery.map { "?\($0)" } ?? ""
-            return "\(origin.scheme)://\(origin.hostInURL):\(origin.port)"
-                + (path.hasPrefix("/") ? path : "/\(path)") + query
+        /// The URL, put together from checked parts: libcurl must not see another host in it. Nil
+        /// for a URL that `HTTPOrigin(endpoint:)` refuses; libcurl refuses a request without one.
+        private var address: String? {
+            guard let target = HTTPOrigin.target(of: request.url) else { return nil }
+            return "\(origin.scheme)://\(origin.hostInURL):\(origin.port)\(target)"
         }
 
         private func list(
             of fields: [(name: String, value: String)]
         ) -> UnsafeMutablePointer<curl_slist>? {
             // An empty value takes a field away that libcurl would add: it would wait for the
-            // server's leave to send a body.
+            // server's permission to send a body.
             var list = curl_slist_append(nil, "Expect:")
             for (name, value) in fields {
                 list = curl_slist_append(list, value.isEmpty ? "\(name);" : "\(name): \(value)")
@@ -143,30 +146,31 @@
 
         // MARK: The loop
 
+        /// The longest wait of the loop. A process that is short of descriptors may have none for
+        /// `curl_multi_wakeup`, so that nothing ends a wait when the request is cancelled.
+        private static let pollMillisecondsMax: Int64 = 1_000
+
         private func drive(_ handle: CurlHandle) -> End {
-            guard curl_multi_add_handle(handle.multi, handle.easy) == CURLM_OK else {
-                return .finished(CURLE_FAILED_INIT)
-            }
+            var code = curl_multi_add_handle(handle.multi, handle.easy)
             let clock = ContinuousClock()
-            let begin = clock.now
-            var (lastMoved, moved) = (begin, curl_off_t(-1))
+            var (lastMoved, moved) = (clock.now, curl_off_t(-1))
             var running: Int32 = 1
             while running > 0 {
+                // Without this check a wait that fails at once would be repeated without end.
+                guard code == CURLM_OK else { return .failed(code) }
                 guard !cancellation.isCancelled else { return .cancelled }
-                guard curl_multi_perform(handle.multi, &running) == CURLM_OK else {
-                    return .finished(CURLE_FAILED_INIT)
-                }
+                code = curl_multi_perform(handle.multi, &running)
+                guard code == CURLM_OK else { return .failed(code) }
                 let now = clock.now
                 let bytes = sentBytes(handle.easy) + curl_off_t(headBytes + bodyBytes)
                 if bytes != moved { (lastMoved, moved) = (now, bytes) }
                 var end = lastMoved + Self.duration(timeouts.silenceSeconds)
-                if let seconds = timeouts.requestSeconds {
-                    end = min(end, begin + Self.duration(seconds))
-                }
+                if let deadline { end = min(end, deadline) }
                 guard running > 0 else { break }
                 guard now < end else { return .timedOut }
-                let milliseconds = min((end - now) / .milliseconds(1) + 1, 60_000)
-                curl_multi_poll(handle.multi, nil, 0, Int32(milliseconds), nil)
+                let milliseconds = min(
+                    Int64((end - now) / .milliseconds(1)) + 1, Self.pollMillisecondsMax)
+                code = curl_multi_poll(handle.multi, nil, 0, Int32(milliseconds), nil)
             }
             var left: Int32 = 0
             guard let message = curl_multi_info_read(handle.multi, &left) else {
@@ -269,6 +273,8 @@
                 CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING,
             ].contains(code):
                 return failure(.malformedReply, "the reply is not HTTP")
+            case .failed(let code):
+                return failure(.connectionFailed, String(cString: curl_multi_strerror(code)))
             case .finished(let code):
                 // libcurl's own text for the code, with nothing of the reply in it.
                 return failure(.connectionFailed, String(cString: curl_easy_strerror(code)))

@@ -10,8 +10,10 @@ import Foundation
 package final class HTTPClient: Sendable {
     #if canImport(Darwin)
         private typealias SystemClient = URLSessionClient
-    #else
+    #elseif os(Linux)
         private typealias SystemClient = CurlClient
+    #else
+        #error("Daybook has HTTP clients for Apple systems and for Linux only")
     #endif
 
     /// How long requests may take.
@@ -31,7 +33,8 @@ package final class HTTPClient: Sendable {
     /// - Parameters:
     ///   - timeoutSeconds: how long the server may be silent.
     ///   - requestSeconds: how long a request may take altogether; nil: as long as it likes.
-    ///   - allowsTokenInClear: whether a token may go over `http` to another machine.
+    ///   - allowsTokenInClear: whether a token and an app's headers may go over `http` to another
+    ///     machine.
     package convenience init(
         timeoutSeconds: Double, requestSeconds: Double?, allowsTokenInClear: Bool
     ) {
@@ -94,12 +97,15 @@ package final class HTTPClient: Sendable {
         for (name, value) in headers?.fields ?? [] { request.set(name, value) }
         if let token {
             try HTTPHeaders.checkToken(token, place: "token")
-            guard allowsTokenInClear || !origin.isInClear else {
-                throw TransportError(
-                    .tokenInClear, place: origin.host,
-                    "the token would go there in the clear; use https, or allow plain http")
-            }
             request.set("Authorization", "Bearer \(token)")
+        }
+        // An app's header may hold a password for a proxy.
+        let hasSecret = token != nil || headers?.fields.isEmpty == false
+        guard !hasSecret || !origin.isInClear || allowsTokenInClear else {
+            throw TransportError(
+                .tokenInClear, place: origin.host,
+                "the \(token == nil ? "app's headers" : "token") would go there in the clear; "
+                    + "use https, or allow plain http")
         }
         for (name, value) in request.fields where !HTTPHeaders.isSafe(value) {
             throw TransportError(.badHeader, place: name, "its value has control characters")

@@ -31,10 +31,12 @@ package struct HTTPOrigin: Hashable, Sendable {
     /// The origin of a URL that requests can go to.
     ///
     /// - Throws: `TransportError` with `badEndpoint`: the URL is relative, of another scheme than
-    ///   http and https, without a host, with a port that does not exist, or with a user name.
+    ///   http and https, without a host, with a port that does not exist, with a user name, or one
+    ///   whose path cannot be read.
     package init(endpoint url: URL) throws(TransportError) {
         guard let origin = HTTPOrigin(url), ["http", "https"].contains(origin.scheme),
-            1...65_535 ~= origin.port, Self.isName(origin.host) || Self.isIPv6(origin.host)
+            1...65_535 ~= origin.port, Self.isName(origin.host) || Self.isIPv6(origin.host),
+            Self.target(of: url) != nil
         else {
             throw TransportError(
                 .badEndpoint, place: "endpoint", "it is no http or https URL with a host")
@@ -47,8 +49,17 @@ package struct HTTPOrigin: Hashable, Sendable {
         self = origin
     }
 
-    /// The host as it stands in a URL.
+    /// The host as a URL writes it.
     var hostInURL: String { host.contains(":") ? "[\(host)]" : host }
+
+    /// The path and the query of a URL, as a request line holds them. Nil if Foundation cannot split
+    /// the URL: one made with `URL(dataRepresentation:relativeTo:)` may be no URL at all.
+    static func target(of url: URL) -> String? {
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
+        let path = parts.percentEncodedPath
+        return (path.hasPrefix("/") ? path : "/\(path)")
+            + (parts.percentEncodedQuery.map { "?\($0)" } ?? "")
+    }
 
     /// Whether requests stay on this machine: `localhost`, 127.0.0.0/8, ::1.
     package var isLoopback: Bool {

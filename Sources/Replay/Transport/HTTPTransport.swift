@@ -37,7 +37,7 @@ public final class HTTPTransport: Transport {
     ///   - headers: go with every request. Visible ASCII; never those that the transport sets by
     ///     itself, such as `Authorization`, `Content-Type`, `Content-Length` and `Host`.
     ///   - certificate: for a server that asks for a client certificate. Apple systems only.
-    ///   - allowsTokenInClear: whether a token may go over `http` to another machine.
+    ///   - allowsTokenInClear: whether a token and `headers` may go over `http` to another machine.
     ///   - account: for which account of the server it ships and reads.
     /// - Throws: `TransportError`: `badEndpoint`, `badHeader`, `reservedHeader`, `badCertificate`;
     ///   `certificatesUnsupported` on Linux.

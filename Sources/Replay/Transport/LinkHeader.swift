@@ -1,4 +1,4 @@
-// The header `Link` (RFC 8288), by which a page names the one behind it. Used by HTTPClient.
+// The header `Link` (RFC 8288), by which a page names the one after it. Used by HTTPClient.
 // Spec/sync-protocol.md, SYNC-32.
 
 /// The header `Link`, as far as pages need it.
@@ -89,7 +89,7 @@ package enum LinkHeader {
             return true
         }
 
-        /// Steps over blanks; the byte behind them.
+        /// Steps over blanks; the byte after them.
         @discardableResult
         private mutating func skipBlanks() -> UInt8? {
             while offset < bytes.count, bytes[offset] == 0x20 || bytes[offset] == 0x09 {

@@ -23,7 +23,8 @@ public final class SupabaseTransport: Transport {
     ///     altogether.
     ///   - headers: go with every request, as with `HTTPTransport`.
     ///   - certificate: for a server that asks for a client certificate. Apple systems only.
-    ///   - allowsTokenInClear: whether a token or the key may go over `http` to another machine.
+    ///   - allowsTokenInClear: whether a token, the key and `headers` may go over `http` to another
+    ///     machine.
     /// - Throws: `TransportError`: `badToken` for the key, and what `HTTPTransport` throws.
     public init(
         project: URL, apiKey: String, timeoutSeconds: Double = 30, headers: [String: String] = [:],

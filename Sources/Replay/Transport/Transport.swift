@@ -5,7 +5,7 @@
 public enum TransportRequest: Hashable, Sendable {
     /// Take these events in: a JSON array of them (SYNC-5 to SYNC-10).
     case append(batch: [UInt8])
-    /// Give the page of the account's events behind a cursor; nil for the first page (SYNC-30 to
+    /// Give the page of the account's events after a cursor; nil for the first page (SYNC-30 to
     /// SYNC-35). The cursor is what a reply's `next` said.
     case read(after: String?)
 }
@@ -20,7 +20,7 @@ public struct TransportReply: Hashable, Sendable {
     public var date: Int64?
     /// The `Retry-After` header in seconds from now.
     public var retryAfterSeconds: Double?
-    /// The cursor of the page behind this one, for a request to read.
+    /// The cursor of the page after this one, for a request to read.
     public var next: String?
 
     /// Creates a reply.

@@ -13,7 +13,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case reservedHeader = "reserved-header"
         /// An endpoint that is no http or https URL with a host, or that has a user name.
         case badEndpoint = "bad-endpoint"
-        /// A token that would go over `http` to another machine, which was not allowed.
+        /// A token, or headers of the app, that would go over `http` to another machine, which was
+        /// not allowed.
         case tokenInClear = "token-in-clear"
         /// The token is for another account than the log.
         case wrongAccount = "wrong-account"
@@ -45,7 +46,7 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// Whether only the app can mend it: it has named an endpoint to which nothing goes.
+    /// True if the app must change the endpoint: nothing goes to this one.
     var isMisuse: Bool { code == .badEndpoint || code == .tokenInClear }
 
     /// The kind of failure.

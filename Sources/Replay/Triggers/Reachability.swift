@@ -1,5 +1,5 @@
-// Whether there is a network, and of which kind. The system's answer on Apple systems; elsewhere the
-// app, or a test, brings its own. Spec/triggers.md.
+// The state of the network: reachable or not, and paid by volume or not. The system's answer on
+// Apple systems; elsewhere the app, or a test, brings its own. Spec/triggers.md.
 
 import Foundation
 

@@ -54,14 +54,13 @@ struct Replay: AsyncParsableCommand {
     private static let receiveInterval = Duration.seconds(60)
 
     func validate() throws {
-        let url = try endpoint()
+        let (_, origin) = try endpoint()
         guard timeout > 0, timeout <= 3_600 else {
             throw ValidationError("--timeout takes a number of seconds above 0, 3600 at most.")
         }
         guard account == nil || !anyAccount else {
             throw ValidationError("--account and --any-account exclude each other.")
         }
-        let origin = try HTTPOrigin(endpoint: url)
         if tokenFile != nil, origin.isInClear, !allowPlainHttp {
             throw ValidationError(
                 "the token would go to \(origin.host) in the clear. Use an https URL, or "
@@ -69,15 +68,15 @@ struct Replay: AsyncParsableCommand {
         }
     }
 
-    /// The endpoint; a server's bare address stands for its `/v1/events`.
-    private func endpoint() throws -> URL {
-        guard var url = URL(string: to), (try? HTTPOrigin(endpoint: url)) != nil else {
+    /// The endpoint and its origin; a server's bare address stands for its `/v1/events`.
+    private func endpoint() throws -> (url: URL, origin: HTTPOrigin) {
+        guard var url = URL(string: to), let origin = try? HTTPOrigin(endpoint: url) else {
             throw ValidationError("--to takes an http or https URL without a user name.")
         }
         if url.path.isEmpty || url.path == "/" {
             url = URL(string: Self.eventsPath, relativeTo: url)?.absoluteURL ?? url
         }
-        return url
+        return (url, origin)
     }
 
     func run() async throws {
@@ -85,7 +84,7 @@ struct Replay: AsyncParsableCommand {
     }
 
     private func work() async throws {
-        let url = try endpoint()
+        let (url, _) = try endpoint()
         try StandardStream.requireDescriptors(StandardStream.networkDescriptorsMin)
         let credentials: any Credentials
         if let tokenFile {

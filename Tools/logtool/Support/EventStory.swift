@@ -221,7 +221,7 @@ struct EventStory {
     }
 
     private mutating func take(replacement event: Event) {
-        guard let cause = event.content.string("causationid").flatMap(UUID.init(uuidString:)),
+        guard let cause = event.content.string("causationid").flatMap(UUID.init(text:)),
             cause == id || superseded.contains(cause)
         else { return }
         var facts = id(event.id.text)

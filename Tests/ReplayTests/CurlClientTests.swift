@@ -1,0 +1,79 @@
+// What only shows below HTTPClient: threads that do not start, one deadline for a request and its
+// repetition, and a wake-up that is lost.
+
+#if os(Linux)
+    import Foundation
+    import Synchronization
+    import TestSupport
+    import Testing
+
+    @testable import Replay
+
+    @Suite(.timeLimit(.minutes(10))) struct CurlClientTests {
+        private func request(_ server: LocalServer) throws -> (HTTPRequest, HTTPOrigin) {
+            let url = try #require(URL(string: server.base + "/v1/events"))
+            return (HTTPRequest(url), try HTTPOrigin(endpoint: url))
+        }
+
+        @Test(.verifies("SEC-22")) func `a request whose thread cannot start is an error`()
+            async throws
+        {
+            let server = try LocalServer { _ in .reply(200) }
+            let (request, origin) = try request(server)
+            // No address space has a stack of 1 PiB.
+            let client = CurlClient(
+                HTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil), stackBytes: 1 << 50)
+            for _ in 0..<20 {
+                let error = await #expect(throws: TransportError.self) {
+                    try await client.send(request, to: origin, ReplyBody())
+                }
+                #expect(error?.code == .connectionFailed && error?.isTransient == true)
+                #expect(error?.detail.contains("thread") == true)
+            }
+            #expect(server.requests.isEmpty)
+        }
+
+        // libcurl repeats most requests itself. Which ones it gives up, so that the exchange repeats
+        // them, is decided within microseconds: the test covers the deadline that both share.
+        @Test(.verifies("RPL-12"))
+        func `the deadline of a request begins once, when it is created`() throws {
+            let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+            let (request, origin) = try request(server)
+            let exchange = CurlExchange(
+                request, to: origin, ReplyBody(),
+                HTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: 5), Cancellation())
+            Thread.sleep(forTimeInterval: 5)
+            let begin = ContinuousClock.now
+            var result: Result<HTTPResponseHead, any Error>?
+            exchange.run(on: try #require(CurlHandle())) { end, _ in result = end }
+            let error = #expect(throws: TransportError.self) { try result?.get() }
+            #expect(error?.code == .timedOut)
+            // A deadline that began here would be 5 s away.
+            #expect(ContinuousClock.now - begin < .seconds(4))
+        }
+
+        @Test(.verifies("RPL-12")) func `a cancelled request ends also where no wake-up comes`()
+            async throws
+        {
+            let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+            let (request, origin) = try request(server)
+            let handle = try #require(CurlHandle())
+            let cancellation = Cancellation()
+            let result = Mutex<Result<HTTPResponseHead, any Error>?>(nil)
+            let timeouts = HTTPClient.Timeouts(silenceSeconds: 100_000, requestSeconds: nil)
+            Thread.detachNewThread {
+                CurlExchange(request, to: origin, ReplyBody(), timeouts, cancellation)
+                    .run(on: handle) { end, _ in result.withLock { $0 = end } }
+            }
+            try await eventually { server.requests.count == 1 }
+            // libcurl's own short waits of a beginning request are over.
+            try await Task.sleep(for: .seconds(2))
+            let begin = ContinuousClock.now
+            cancellation.cancel()
+            try await eventually { result.withLock { $0 } != nil }
+            #expect(throws: CancellationError.self) { try result.withLock { $0 }?.get() }
+            // The loop looks once a second; it slept for a minute.
+            #expect(ContinuousClock.now - begin < .seconds(30))
+        }
+    }
+#endif
