@@ -95,10 +95,9 @@ class Damage(Exception):
         self.code, self.offset, self.expected = code, offset, expected
 
 
-def lz4_block(data, history, room):
-    """BLK-3: the plaintext of compressed `data` that may refer to the end of `history`."""
-    out = bytearray(history[-65536:])
-    start, at = len(out), 0
+def lz4_sequences(data):
+    """BLK-3: of each sequence the literals, then offset and length of the match; no match: 0, 0."""
+    at = 0
 
     def length(nibble):
         nonlocal at
@@ -116,19 +115,28 @@ def lz4_block(data, history, room):
     while at < len(data):
         token = data[at]
         at += 1
-        literals = length(token >> 4)
-        if at + literals > len(data):
+        end = length(token >> 4) + at
+        if end > len(data):
             raise Damage("undecodable", "literals run over the end of the block")
-        out += data[at:at + literals]
-        at += literals
+        literals, at = data[at:end], end
         if at == len(data):
-            break
+            yield literals, 0, 0
+            return
         if at + 2 > len(data):
             raise Damage("undecodable", "a match has no offset")
         distance = data[at] | data[at + 1] << 8
         at += 2
-        count = length(token & 15) + 4
-        if distance == 0 or distance > len(out) or len(out) - start + count > room:
+        yield literals, distance, length(token & 15) + 4
+    raise Damage("undecodable", "the block ends without a last sequence")
+
+
+def lz4_block(data, history, room):
+    """BLK-3: the plaintext of compressed `data` that may refer to the end of `history`."""
+    out = bytearray(history[-65536:])
+    start = len(out)
+    for literals, distance, count in lz4_sequences(data):
+        out += literals
+        if count and not 0 < distance <= len(out) or len(out) - start + count > room:
             raise Damage("undecodable", "a match leads out of the plaintext")
         for _ in range(count):
             out.append(out[-distance])
@@ -330,7 +338,11 @@ class Segment:
                 self.tail = ("trailer", at, size)
                 return at
             if magic == 0x184D2A52:
-                self.tail = ("footer", at, footer(data[at:at + 8 + size]))
+                try:
+                    self.tail = ("footer", at, footer(data[at:at + 8 + size]))
+                except Damage as damage:
+                    damage.offset, damage.expected = at, "frame"
+                    raise
                 return at
             if magic == 0x184D2A53:
                 mark = data[at:at + 20]
@@ -461,6 +473,23 @@ def good_block(data, at):
     return at + 8 + size
 
 
+def plaintext_bytes(data, at):
+    """REC-3: the length of a good block's plaintext, from its tokens; None where they are wrong."""
+    word = struct.unpack_from("<I", data, at)[0]
+    block = data[at + 4:at + 4 + (word & 0x7FFFFFFF)]
+    try:
+        return len(block) if word >> 31 else sum(
+            len(literals) + count for literals, _, count in lz4_sequences(block))
+    except Damage:
+        return None
+
+
+def is_commit(data, at):
+    """REC-3: is the good block at an offset one that no big commit has, with another behind it?"""
+    end = good_block(data, at)
+    return end and good_block(data, end) and plaintext_bytes(data, at) not in (None, 61440)
+
+
 def is_list(data, at):
     try:
         removed_ids(data, at, 0, MASK64)
@@ -488,16 +517,11 @@ def proof(data, expected):
             if len(mark) == 20 and mark[4:8] == b"\x0c\0\0\0" \
                     and xxh32(mark[:16]) == struct.unpack_from("<I", mark, 16)[0]:
                 return "a close mark"
-        elif magic == 0x184D2A52 and at + 8 <= len(data):
-            end = at + 8 + struct.unpack_from("<I", data, at + 4)[0]
-            try:
-                if end <= len(data) and footer(data[at:end]):
-                    return "a footer"
-            except Damage:
-                pass
+        elif magic == 0x184D2A52 and has_footer(data, at):
+            return "a footer"
         elif magic == 0x184D2A54 and is_list(data, at):
             return "a list of removed ids"
-        elif expected == "block" and magic and good_block(data, at):
+        elif magic and (good_block if expected == "block" else is_commit)(data, at):
             return "a later block"
     return None
 
@@ -510,6 +534,22 @@ def cut(segment, torn=False):
         return None
     return "R6", "corrupt", segment, {
         "offset": len(segment.data), "positions": [segment.expected, segment.expected]}
+
+
+def has_footer(data, at):
+    """Does a sound footer begin at an offset?"""
+    try:
+        return bool(footer(data[at:at + 8 + struct.unpack_from("<I", data, at + 4)[0]]))
+    except (Damage, struct.error):
+        return False
+
+
+def ends_file(data, at):
+    """R6: does a damaged footer that begins at an offset end the file, as its first or last bytes say?"""
+    size = len(data) - at
+    return size >= 8 and (
+        data[at:at + 8] == struct.pack("<II", 0x184D2A52, size - 8)
+        or struct.unpack_from("<I", data, len(data) - 8)[0] == size >= 104)
 
 
 def read_last(data, name):
@@ -546,13 +586,18 @@ def read_last(data, name):
         end = last_nonzero(data, segment.boundary)
         if end is None:
             return cut(segment) or ("R4", "live", segment, {})
-        why = proof(data[damage.offset:end + 1], damage.expected)
+        why = proof(data[damage.offset:], damage.expected)
         if why:
             at = damage.offset
             while is_list(data, at):  # so the segment was compacted: its footer is what is damaged
                 at += 8 + struct.unpack_from("<I", data, at + 4)[0]
+            if at > damage.offset and has_footer(data, at):  # ... or is sound, and zeros follow it
+                at = damage.offset
             return "R6", "corrupt", segment, {"offset": at, "proof": why}
-        return cut(segment, torn=True) or ("R5", "torn", segment, {
+        not_whole = cut(segment, torn=True)
+        if not_whole and damage.expected == "frame" and ends_file(data, damage.offset):
+            return "R6", "corrupt", segment, {"offset": damage.offset}
+        return not_whole or ("R5", "torn", segment, {
             "offset": segment.boundary, "bytes": end + 1 - segment.boundary})
 
 
