@@ -311,7 +311,7 @@ private struct Bench {
     // MARK: Reads
 
     @Test(.verifies("RPL-9"))
-    func `R1: what is to be sent goes first; pages are read until one is empty`() throws {
+    func `G1: what is to be sent goes first; pages are read until one is empty`() throws {
         var bench = Bench(["a"])
         bench.state.read(after: "7")
         let (number, _) = try bench.send()
@@ -331,7 +331,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-9"))
-    func `R2: a cursor that the server does not know begins reading anew, once`() throws {
+    func `G2: a cursor that the server does not know begins reading anew, once`() throws {
         var bench = Bench()
         bench.state.read(after: "old")
         #expect(bench.next() == .send(.read(after: "old"), number: 1))
@@ -342,7 +342,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-9"), arguments: [403, 404, 405, 413, 422, 301])
-    func `R3: a server that lets nobody read does not stop shipping`(status: Int) throws {
+    func `G3: a server that lets nobody read does not stop shipping`(status: Int) throws {
         var bench = Bench()
         bench.state.read(after: nil)
         #expect(bench.next() == .send(.read(after: nil), number: 1))

@@ -394,7 +394,7 @@ struct ReplayRun {
         do {
             answer = .reply(try await send(call, token, replayer, end))
         } catch let error as TransportError where error.code == .foreignPage {
-            // The place on record is another server's: R2.
+            // The place on record is another server's: G2.
             answer = .reply(TransportReply(status: 400))
         } catch let error as TransportError where error.isMisuse {
             throw error
@@ -613,7 +613,7 @@ struct ReplayRun {
         }
     }
 
-    /// R5: what the server hands out, it has: it need not be sent, whatever has been said of it.
+    /// G5: what the server hands out, it has: it need not be sent, whatever has been said of it.
     private mutating func settle(_ known: [Position]) async throws {
         let outbox = store.view(Outbox.self)
         let waiting = outbox.held(known)

@@ -1,7 +1,7 @@
 // What the replayer knows and decides: a value without clock, network or randomness of its own.
 // Inputs go in (the outbox, answers, tokens, conditions, the time), `next` says what has to be done.
 // The rows of the decision table in Spec/replay.md bear the same labels: V for verdicts, W for whole
-// answers, R for reads, T for tokens, C for conditions.
+// answers, G for reads, T for tokens, C for conditions.
 
 import DequeModule
 import EventSourcing
@@ -268,7 +268,7 @@ public struct ReplayState: Sendable {
             isLast ? nil : Reading(cursor: page.next, isRestarted: reading?.isRestarted ?? false)
     }
 
-    /// R4: what came is no page: nothing of it was recorded, and reading ends for this time.
+    /// G4: what came is no page: nothing of it was recorded, and reading ends for this time.
     public mutating func pageRefused() { reading = nil }
 
     // MARK: Conditions
@@ -512,7 +512,7 @@ public struct ReplayState: Sendable {
                 return backOff(now, random, "the answer is not a verdict reply")
             }
             return take(verdicts, items, now, random)
-        case (200, .read(let cursor)):  // R1
+        case (200, .read(let cursor)):  // G1
             failures = 0
             isTokenNew = false
             return Outcome(page: Page(body: reply.body, after: cursor, next: reply.next))
@@ -532,7 +532,7 @@ public struct ReplayState: Sendable {
             return Outcome()
         case (400, .append(let items)), (422, .append(let items)):  // W3
             return bisect(items, reply.status)
-        case (400..<500, .read(let cursor))  // R2
+        case (400..<500, .read(let cursor))  // G2
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil
             && reading?.isRestarted == false:
             reading = Reading(cursor: nil, isRestarted: true)
@@ -546,7 +546,7 @@ public struct ReplayState: Sendable {
             // A server that asks for no wait at all would be asked without end.
             _ = backOff(now, random, "")
             return Outcome(message: "the server asks to wait \(delay / 1_000) s")
-        case (300..<500, .read):  // R3
+        case (300..<500, .read):  // G3
             reading = nil
             return Outcome(message: "the server's events cannot be read (\(reply.status))")
         case (300..<500, .append):  // W4
