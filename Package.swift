@@ -73,10 +73,11 @@ let package = Package(
             swiftSettings: strict),
 
         // The tools.
+        .target(name: "StandardStreams", path: "Tools/streams", swiftSettings: strict),
         .executableTarget(
             name: "logtool",
             dependencies: [
-                "Daybook",
+                "Daybook", "StandardStreams",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -93,7 +94,9 @@ let package = Package(
         // The division of capacities among accounts: values without sockets, so tests need none.
         .target(
             name: "SyncServerAdmission",
-            dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+            dependencies: [
+                "EventSourcing", .product(name: "DequeModule", package: "swift-collections"),
+            ],
             path: "Tools/syncserver/Admission", swiftSettings: strict),
         .systemLibrary(
             name: "CPostgreSQL", path: "Tools/syncserver/CPostgreSQL",
@@ -115,6 +118,7 @@ let package = Package(
             name: "syncserver",
             dependencies: [
                 "OfflineModel",
+                "StandardStreams",
                 "SyncServerAdmission",
                 "SyncServerPostgreSQL",
                 "SyncServerStorage",
@@ -242,6 +246,7 @@ let package = Package(
                 "OfflineModel", "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
                 "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Hummingbird", package: "hummingbird"),
             ],
             exclude: ["Inputs"],
             swiftSettings: strict),

@@ -361,7 +361,8 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("OPS-6")) func `whoever drips a head or a body is cut off`() async throws {
+    @Test(.verifies("OPS-6")) func `a client that drips a head or a body is cut off`() async throws
+    {
         let server = try Self.server(fixture, "--client-timeout", "5")
         let head = try RawConnection(server.base)
         let body = try RawConnection(server.base)
@@ -385,7 +386,9 @@ import Testing
         try await serves(server)
     }
 
-    @Test(.verifies("OPS-6")) func `whoever does not read his replies is cut off`() async throws {
+    @Test(.verifies("OPS-6")) func `a client that does not read its replies is cut off`()
+        async throws
+    {
         let server = try Self.server(fixture, "--client-timeout", "5")
         let client = ServerClient(base: server.base, token: Self.token)
         let large = (UInt64(1)...5).map { number in
@@ -410,7 +413,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-6"))
-    func `a flood of connections that say nothing keeps nobody out`() async throws {
+    func `a flood of connections that say nothing keeps no client out`() async throws {
         let server = try Self.server(fixture, "--connections", "50")
         var flood: [RawConnection] = []
         for _ in 0..<300 { flood.append(try RawConnection(server.base)) }
@@ -419,6 +422,28 @@ import Testing
         #expect(try flood[0].rest().isEmpty)
         for connection in flood[100...] { connection.send("GET /he") }
         try await serves(server)
+    }
+
+    @Test(.verifies("SYNC-5", "OPS-6"))
+    func `a refusal that ends a connection comes after the replies before it`() async throws {
+        let client = ana
+        let large = (UInt64(1)...4).map {
+            Sample.note("added", "n\($0)", $0, text: String(repeating: "x", count: 250_000))
+        }
+        #expect(try await client.post(large.body).status == 200)
+        let reader = try RawConnection(server.base, receiveBuffer: 4_096)
+        let page =
+            "GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(Self.token)\r\n"
+        reader.send(
+            String(repeating: "\(page)\r\n", count: 8)
+                + "\(Self.post)Content-Encoding: gzip\r\nExpect: 100-continue\r\n"
+                + "Content-Length: 2000000\r\n\r\n")
+        // Until the system takes no more for it.
+        try await Task.sleep(for: .seconds(1))
+        let replies = try reader.rest().components(separatedBy: "HTTP/1.1 ").dropFirst()
+        #expect(replies.count == 9)
+        #expect(replies.dropLast().allSatisfy { $0.hasPrefix("200") && $0.hasSuffix("}]") })
+        #expect(replies.last?.hasPrefix("415") == true)
     }
 
     @Test(.verifies("OPS-4")) func `a token that asks too often waits, and others do not`()
@@ -439,6 +464,7 @@ import Testing
         let refused = try #require(replies.first { $0.hasPrefix("429") })
         #expect(refused.contains("too_many_requests"))
         #expect(refused.contains("\r\nRetry-After: 1\r\n"))
+        #expect(refused.contains("\r\nDaybook-Account: ana\r\n"))
         let fast = ServerClient(base: server.base, token: "fast")
         let quiet = ServerClient(base: server.base, token: "quiet")
         #expect(try await quiet.get("/v1/events").status == 200)

@@ -1,9 +1,15 @@
 // The division of the server's capacities among accounts: the decisions, without a server, a clock
 // or threads. Spec/operating.md, OPS-6 and OPS-21.
 
+import EventSourcing
 import SyncServerAdmission
+import Synchronization
 import TestSupport
 import Testing
+
+extension EntityID: ExpressibleByStringLiteral {
+    public init(stringLiteral text: String) { self.init(text) }
+}
 
 @Suite struct FairQueueTests {
     @Test(.verifies("OPS-21"))
@@ -11,9 +17,9 @@ import Testing
         for capacity in [1, 2, 3, 8, 900] {
             var shares = FairShares(capacity: capacity, isDivided: true)
             var count = 0
-            while shares.take(1, for: "ana") == .granted { count += 1 }
+            while shares.grant(1, to: "ana") == .granted { count += 1 }
             #expect(count == max(1, capacity / 3))
-            #expect(shares.take(1, for: "ana") == .beyondShare)
+            #expect(shares.grant(1, to: "ana") == .beyondShare)
         }
     }
 
@@ -22,20 +28,20 @@ import Testing
         var shares = FairShares(capacity: 900, isDivided: true)
         for account in 1...10 {
             var count = 0
-            while shares.take(1, for: "\(account)") == .granted { count += 1 }
+            while shares.grant(1, to: EntityID("\(account)")) == .granted { count += 1 }
             #expect(count > 0)
         }
-        #expect(shares.take(1, for: "next") == .granted)
+        #expect(shares.grant(1, to: "next") == .granted)
         #expect(shares.used <= 900)
     }
 
     @Test(.verifies("OPS-21"))
     func `a server without accounts gives all it has to its one`() {
         var shares = FairShares(capacity: 3, isDivided: false)
-        for _ in 0..<3 { #expect(shares.take(1, for: "local") == .granted) }
-        #expect(shares.take(1, for: "local") == .exhausted)
+        for _ in 0..<3 { #expect(shares.grant(1, to: "local") == .granted) }
+        #expect(shares.grant(1, to: "local") == .exhausted)
         shares.release(2, of: "local")
-        #expect(shares.take(2, for: "local") == .granted)
+        #expect(shares.grant(2, to: "local") == .granted)
     }
 
     @Test(.verifies("OPS-21"))
@@ -53,8 +59,8 @@ import Testing
     @Test(.verifies("OPS-21"))
     func `accounts that wait take turns, and each keeps its own order`() {
         var queue = FairQueue(FairShares(capacity: 1, isDivided: true))
-        var running = queue.join(0, for: 1, account: "ana").map { ($0, "ana") }
-        var owners = [0: "ana"]
+        var running = queue.join(0, for: 1, account: "ana").map { ($0, EntityID("ana")) }
+        var owners: [Int: EntityID] = [0: "ana"]
         for ticket in 1...6 { owners[ticket] = "ana" }
         for ticket in 7...8 { owners[ticket] = "bob" }
         owners[9] = "eva"
@@ -110,6 +116,59 @@ import Testing
         // A loan that is dropped is returned.
         do { _ = try await admission.borrow(1, account: "bob") }
         #expect(admission.used == 0)
+    }
+
+    @Test(.verifies("OPS-21")) func `a request that need not wait any more leaves no timer`()
+        async throws
+    {
+        let asleep = Mutex(0)
+        let admission = Admission(
+            capacity: 1, isDivided: true, waitMax: .seconds(3_600)
+        ) { time in
+            asleep.withLock { $0 += 1 }
+            defer { asleep.withLock { $0 -= 1 } }
+            try await Task.sleep(for: time)
+        }
+        let first = try await admission.borrow(1, account: "ana")
+        let second = Task { try await admission.borrow(1, account: "bob") }
+        try await eventually { asleep.withLock { $0 } == 1 }
+        first.release()
+        try await second.value.release()
+        try await eventually { asleep.withLock { $0 } == 0 }
+    }
+
+    @Test(.verifies("SYNC-45", "OPS-21"))
+    func `two spellings of one accent are two accounts with a share each`() {
+        let (one, other): (EntityID, EntityID) = ("caf\u{E9}", "cafe\u{301}")
+        var queue = FairQueue(FairShares(capacity: 3, isDivided: true))
+        #expect(queue.join(0, for: 1, account: one) == [0])
+        #expect(queue.join(1, for: 1, account: one) == [])
+        #expect(queue.join(2, for: 1, account: other) == [2])
+        var table = ConnectionTable<Int>(countMax: 3)
+        for (key, name) in [one, one, other].enumerated() {
+            #expect(table.open(key, holder: .address("proxy")) == nil)
+            table.set(key, account: name.string)
+        }
+        table.set(0, .receiving)
+        table.set(1, .receiving)
+        #expect(table.open(3, holder: .address("new")) == 0)
+    }
+
+    @Test(.verifies("OPS-6"))
+    func `a connection whose client does not take its reply makes room, the last of its holder`() {
+        var table = ConnectionTable<Int>(countMax: 4)
+        for key in 0..<4 { #expect(table.open(key, holder: .address("flood")) == nil) }
+        table.set(0, .answering)
+        table.set(1, .sending)
+        table.set(2, .sending)
+        table.set(3, .receiving)
+        #expect(table.open(4, holder: .address("new")) == 3)
+        table.set(4, .answering)
+        #expect(table.open(5, holder: .address("new")) == 1)
+        table.set(5, .answering)
+        #expect(table.open(6, holder: .address("new")) == 2)
+        table.set(6, .answering)
+        #expect(table.open(7, holder: .address("new")) == 7)
     }
 
     @Test(.verifies("OPS-6"))

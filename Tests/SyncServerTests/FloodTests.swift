@@ -97,7 +97,7 @@ import Testing
     func `a body that is not wanted yet stays with the client`() async throws {
         let server = try server("--connections", "400", "--memory", "8", "--body-rate", "0")
         let before = try server.peakMemory()
-        // Two bodies are within the account's share of 8 MiB; each of them lacks a byte.
+        // One body is within the account's share of 4 MiB; each of them lacks a byte.
         let body = String(repeating: " ", count: 1_000_000)
         var connections: [RawConnection] = []
         for _ in 0..<100 {
@@ -111,7 +111,7 @@ import Testing
         let metrics = ServerClient(base: server.base, token: "operator")
         try await eventually {
             let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
-            return text.contains("\ndaybook_held_bytes 2000002\n")
+            return text.contains("\ndaybook_held_bytes 1000001\n")
         }
         #expect(try server.peakMemory() - before < 60)
     }
@@ -174,6 +174,83 @@ import Testing
         #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
         #expect(try await bytesRead() == "3")
         withExtendedLifetime(flood) {}
+    }
+
+    private func heldBytes(_ server: ServerProcess) async throws -> Int {
+        let metrics = ServerClient(base: server.base, token: "operator")
+        let line = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
+            .split(separator: "\n").first { $0.hasPrefix("daybook_held_bytes ") }
+        return try #require(line.flatMap { Int($0.split(separator: " ")[1]) })
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `verdicts keep their memory and their place until the client has taken them`()
+        async throws
+    {
+        let server = try server("--connections", "10", "--memory", "8")
+        let ana = ServerClient(base: server.base, token: "token-of-ana")
+        let text = String(repeating: "x", count: 250_000)
+        for number in UInt64(1)...4 {
+            let note = Sample.note("added", "n\(number)", number, text: text)
+            #expect(try await ana.post([note].body).statuses == ["applied"])
+        }
+        let changes = (UInt64(1)...4).map {
+            Sample.note("updated", "n\($0)", $0 + 4, base: UUID())
+        }
+        let reply = try await ana.post(changes.body)
+        #expect(reply.statuses == Array(repeating: "conflict", count: 4))
+        #expect(reply.body.count > 1_000_000)
+        // More replies than the system keeps for a client that reads nothing, on each connection.
+        let request =
+            Self.head("Content-Length: \(changes.body.count)\r\n")
+            + String(decoding: changes.body, as: UTF8.self)
+        var flood: [RawConnection] = []
+        for _ in 0..<3 {
+            let connection = try RawConnection(server.base, receiveBuffer: 4_096)
+            connection.send(String(repeating: request, count: 12))
+            flood.append(connection)
+        }
+        // One whole reply is within the account's share of 4 MiB; the others wait for their turn.
+        var polls = 0
+        try await eventually {
+            polls = try await heldBytes(server) >= reply.body.count ? polls + 1 : 0
+            return polls == 20
+        }
+        let before = try server.peakMemory()
+        // Their places, a third of nine, are taken.
+        #expect(try await ana.get("/v1/events?limit=1").status == 429)
+        #expect(
+            try status("/v1/events", of: server, token: "token-of-bob", from: 2) == "200")
+        #expect(try server.peakMemory() - before < 16)
+        flood = []
+        try await eventually { try await heldBytes(server) == 0 }
+    }
+
+    @Test(.verifies("OPS-6"))
+    func `a connection whose client reads no replies makes room for a new one`() async throws {
+        let server = try ServerProcess(database: fixture.path, "--connections", "1")
+        let text = String(repeating: "x", count: 250_000)
+        for number in UInt64(1)...4 {
+            let note = Sample.note("added", "n\(number)", number, text: text)
+            let connection = try RawConnection(server.base)
+            connection.send(
+                "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                    + "Content-Type: application/cloudevents-batch+json\r\n"
+                    + "Content-Length: \([note].body.count)\r\n\r\n")
+            connection.send([note].body)
+            #expect(try connection.rest().hasPrefix("HTTP/1.1 200"))
+        }
+        let reader = try RawConnection(server.base, receiveBuffer: 4_096)
+        reader.send(
+            String(
+                repeating: "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 16))
+        // Until the system takes no more for it.
+        try await Task.sleep(for: .seconds(2))
+        let connection = try RawConnection(server.base)
+        connection.send(
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        #expect(try connection.rest().hasPrefix("HTTP/1.1 200"))
+        withExtendedLifetime(reader) {}
     }
 
     @Test(.verifies("OPS-22"))

@@ -116,7 +116,7 @@ import Testing
             try db.inTransaction(.immediate) {
                 let end = try ServerProcess.run(arguments + ["sqlite:\(fixture.path)"])
                 #expect(end.status == 74)
-                #expect(end.message.contains("nothing was erased") == true)
+                #expect(end.message.contains("ana was not erased: another process has kept"))
                 return .rollback
             }
         }
@@ -133,6 +133,91 @@ import Testing
         #expect(try bytes().range(of: Data("secret-text".utf8)) != nil)
         #expect(try command("prune", "--unused-for", "400d", "--yes") == 0)
         #expect(try bytes().range(of: Data("secret-text".utf8)) == nil)
+    }
+
+    @Test(.verifies("OPS-13"))
+    func `a pruning that fails at one account says so, and removes the traces of those before`()
+        async throws
+    {
+        let start = Date(timeIntervalSinceNow: -500 * 86_400)
+        let storage = try SQLiteEventStorage(
+            path: fixture.path, catalogue: StorageFixture.catalogue
+        ) { start }
+        for account in ["ana", "bob", "eva"] {
+            let notes = (UInt64(1)...50).map {
+                Sample.note("added", "note-\($0)", $0, text: "secret-of-\(account)")
+            }
+            _ = try await storage.append(notes, account: account)
+        }
+        try storage.close()
+        let other = try DatabaseQueue(path: fixture.path)
+        try await other.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER failure BEFORE DELETE ON account WHEN OLD.name = 'bob'
+                    BEGIN SELECT RAISE(ABORT, 'failure'); END
+                    """)
+        }
+        let arguments = [
+            "prune", "--unused-for", "400d", "--yes", "--database", "sqlite:\(fixture.path)",
+        ]
+        let end = try ServerProcess.run(arguments)
+        #expect(end.status == 74)
+        #expect(end.message.hasPrefix("syncserver: bob was not erased: SQLite: failure"))
+        #expect(!end.message.contains("nothing was erased"))
+        #expect(try bytes().range(of: Data("secret-of-ana".utf8)) == nil)
+        #expect(try bytes().range(of: Data("secret-of-bob".utf8)) != nil)
+        try await other.write { try $0.execute(sql: "DROP TRIGGER failure") }
+        try other.close()
+        #expect(try ServerProcess.run(arguments).status == 0)
+        #expect(try bytes().range(of: Data("secret-of-".utf8)) == nil)
+    }
+
+    @Test(.verifies("OPS-13"))
+    func `an erasure that cannot open its database says that nothing was erased`() throws {
+        try Data("no database, but long enough to be looked at as one".utf8)
+            .write(to: URL(filePath: fixture.path))
+        for command in [["erase", "--account", "ana"], ["prune", "--unused-for", "400d"]] {
+            let end = try ServerProcess.run(
+                command + ["--yes", "--database", "sqlite:\(fixture.path)"])
+            #expect(end.status == 65)
+            #expect(end.message.hasPrefix("syncserver: nothing was erased: SQLite: "))
+        }
+    }
+
+    @Test(.verifies("OPS-10", "OPS-21"))
+    func `reading goes on while batches wait for a lock that an erasure holds`() async throws {
+        let server = try ServerProcess(database: fixture.path)
+        let client = ServerClient(base: server.base)
+        #expect(try await client.post(Sample.cities(3).body).status == 200)
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: fixture.path, configuration: configuration)
+        // The first page of a day notes that the account is in use.
+        try await other.write { try $0.execute(sql: "UPDATE account SET last_used = 0") }
+        try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        let batches = try (UInt64(10)..<26).map { number in
+            let body = Sample.cities(1, from: number).body
+            let connection = try RawConnection(server.base)
+            connection.send(
+                "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                    + "Content-Type: application/cloudevents-batch+json\r\n"
+                    + "Content-Length: \(body.count)\r\n\r\n")
+            connection.send(body)
+            return connection
+        }
+        try await Task.sleep(for: .seconds(1))
+        let began = ContinuousClock.now
+        for _ in 0..<20 { #expect(try await client.get("/v1/events").ids.count == 3) }
+        // Each batch waits 5 s for the lock.
+        #expect(ContinuousClock.now - began < .seconds(4))
+        try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        for batch in batches { #expect(try batch.rest().hasPrefix("HTTP/1.1 ")) }
+        #expect(server.stop() == 0)
+        let lastUsed = try await other.read {
+            try Int.fetchOne($0, sql: "SELECT last_used FROM account") ?? 0
+        }
+        #expect(lastUsed > 0)
     }
 
     private func tokens() throws -> String {

@@ -361,7 +361,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-42"))
-    func `a server that is told to end waits for nobody for ever, and takes nobody in`()
+    func `a server that is told to end waits for no client for ever, and accepts none`()
         async throws
     {
         let server = try ServerProcess(database: fixture.path, "--shutdown-timeout", "2")

@@ -106,7 +106,8 @@ final class PostgreSQLFixture: DatabaseFixture {
     }
 
     func open() async throws -> any EventStorage {
-        try await PostgreSQLEventStorage(PostgreSQLLocation(location))
+        try await PostgreSQLEventStorage(
+            PostgreSQLLocation(location), catalogue: StorageFixture.catalogue)
     }
 
     /// A connection to the database.

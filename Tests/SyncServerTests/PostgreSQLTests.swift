@@ -290,7 +290,8 @@ struct PostgreSQLTests {
     @Test(.verifies("OPS-10"))
     func `an erased account is gone, the others stay, and old cursors miss nothing`() async throws {
         let fixture = try await PostgreSQLFixture()
-        let storage = try await PostgreSQLEventStorage(PostgreSQLLocation(fixture.location))
+        let storage = try await PostgreSQLEventStorage(
+            PostgreSQLLocation(fixture.location), catalogue: StorageFixture.catalogue)
         let notes = (UInt64(1)...5).map { Sample.note("added", "n\($0)", $0) }
         for account in ["ana", "bob"] { _ = try await storage.append(notes, account: account) }
         let page = try await storage.page(account: "ana", source: nil, after: nil, limit: 5)
@@ -317,7 +318,8 @@ struct PostgreSQLTests {
     @Test(.verifies("OPS-11"))
     func `an account that nobody uses is pruned, one that is only read is not`() async throws {
         let fixture = try await PostgreSQLFixture()
-        let first = try await PostgreSQLEventStorage(PostgreSQLLocation(fixture.location))
+        let first = try await PostgreSQLEventStorage(
+            PostgreSQLLocation(fixture.location), catalogue: StorageFixture.catalogue)
         for account in ["unused", "read", "written"] {
             _ = try await first.append(Sample.cities(2), account: account)
         }
@@ -325,7 +327,8 @@ struct PostgreSQLTests {
         try await fixture.connect().runScript(
             "UPDATE daybook.account SET last_used = current_date - 450")
         // Another server, which has noted nothing yet.
-        let storage = try await PostgreSQLEventStorage(PostgreSQLLocation(fixture.location))
+        let storage = try await PostgreSQLEventStorage(
+            PostgreSQLLocation(fixture.location), catalogue: StorageFixture.catalogue)
         _ = try await storage.page(account: "read", source: nil, after: nil, limit: 1)
         _ = try await storage.append([], account: "written")
         func prune(_ options: String...) throws -> Int32 {
@@ -365,7 +368,8 @@ struct PostgreSQLTests {
         let url = fixture.location
         let storage = try await PostgreSQLEventStorage(
             PostgreSQLLocation(
-                url + (url.contains("?") ? "&" : "?") + "options=-c%20statement_timeout%3D200"))
+                url + (url.contains("?") ? "&" : "?") + "options=-c%20statement_timeout%3D200"),
+            catalogue: StorageFixture.catalogue)
         let samples = Sample.cities(2)
         #expect(try await storage.append(Array(samples.prefix(1))).map(\.status) == [.applied])
         let others = try await fixture.connect().run(
@@ -416,10 +420,14 @@ struct PostgreSQLTests {
         let newer = try await PostgreSQLFixture()
         let location = try PostgreSQLLocation(newer.location)
         await expectWrongDatabase("syncserver migrate") {
-            try await PostgreSQLEventStorage(location, migrates: false).close()
+            try await PostgreSQLEventStorage(
+                location, catalogue: StorageFixture.catalogue, migrates: false
+            ).close()
         }
         #expect(try await PostgreSQLEventStorage.migrate(location) == [1, 2])
-        try await PostgreSQLEventStorage(location, migrates: false).close()
+        try await PostgreSQLEventStorage(
+            location, catalogue: StorageFixture.catalogue, migrates: false
+        ).close()
         _ = try await newer.connect().run("INSERT INTO daybook.migration VALUES (99, 'future')")
         await expectWrongDatabase("newer") { try await newer.open().close() }
 
@@ -433,7 +441,9 @@ struct PostgreSQLTests {
             "CREATE DATABASE \(latin) ENCODING 'LATIN1' TEMPLATE template0")
         let url = newer.cluster.url(latin)
         await expectWrongDatabase("UTF-8") {
-            try await PostgreSQLEventStorage(PostgreSQLLocation(url)).close()
+            try await PostgreSQLEventStorage(
+                PostgreSQLLocation(url), catalogue: StorageFixture.catalogue
+            ).close()
         }
         _ = try await server.run("DROP DATABASE \(latin) WITH (FORCE)")
     }

@@ -342,6 +342,21 @@ import Testing
         #expect(statuses(try await storage.append([page])) == [.duplicate])
     }
 
+    @Test(.verifies("SYNC-24", "SYNC-45"), arguments: StorageKind.all)
+    func `an event of older rules is a duplicate, also with text that jsonb does not hold`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        var city = Sample(sequence: 1)
+        city.data = #"{"userId":"ana","cityId":"lisbon","x":"\u0000"}"#
+        city.lane = nil
+        let lenient = try BatchReader.read(
+            Array([city].body).span.bytes, catalogue: EventCatalogue(),
+            now: Timestamp(milliseconds: 0))
+        #expect(statuses(try await storage.append(lenient, account: "ana")) == [.applied])
+        #expect(statuses(try await storage.append([city])) == [.duplicate])
+    }
+
     @Test(.verifies("SYNC-45"), arguments: StorageKind.all)
     func `two spellings of one accent are two lanes`(kind: StorageKind) async throws {
         let storage = try await kind.open()

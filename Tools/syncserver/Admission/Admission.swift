@@ -1,6 +1,7 @@
 // Lets requests wait for their part of a capacity and lends it to them. The decisions are
 // FairQueue's. Asked by EventRoutes. Spec/operating.md, OPS-21.
 
+import EventSourcing
 import Synchronization
 
 /// A capacity that requests of several accounts share.
@@ -15,22 +16,37 @@ package final class Admission: Sendable {
         case timedOut
     }
 
+    private struct Waiter {
+        let continuation: CheckedContinuation<Void, any Error>
+        /// Ends the waiting after `waitMax`. Cancelled with the waiting, or each request would leave
+        /// a task behind that sleeps.
+        var timeout: Task<Void, any Error>?
+    }
+
     private struct State {
         var queue: FairQueue
         var tickets = 0
-        var waiting: [FairQueue.Ticket: CheckedContinuation<Void, any Error>] = [:]
+        var waiting: [FairQueue.Ticket: Waiter] = [:]
     }
 
     private let state: Mutex<State>
     private let waitMax: Duration
+    private let sleep: @Sendable (Duration) async throws -> Void
 
     /// - Parameters:
     ///   - isDivided: true if there are several accounts.
     ///   - waitMax: how long a request may wait.
-    package init(capacity: Int, isDivided: Bool, waitMax: Duration = .seconds(20)) {
+    ///   - sleep: waits for a time; tests count the calls that have not ended.
+    package init(
+        capacity: Int, isDivided: Bool, waitMax: Duration = .seconds(20),
+        sleep: @escaping @Sendable (Duration) async throws -> Void = {
+            try await Task.sleep(for: $0)
+        }
+    ) {
         state = Mutex(
             State(queue: FairQueue(FairShares(capacity: capacity, isDivided: isDivided))))
         self.waitMax = waitMax
+        self.sleep = sleep
     }
 
     /// What is lent in all.
@@ -40,8 +56,8 @@ package final class Admission: Sendable {
     ///
     /// - Throws: `Refusal.beyondShare` or `.exhausted`.
     package func borrowNow(_ amount: Int, account: String) throws(Refusal) -> Loan {
-        switch state.withLock({ $0.queue.take(amount, account: account) }) {
-        case .granted: return Loan(amount, of: account, from: self)
+        switch state.withLock({ $0.queue.grantNow(amount, to: EntityID(account)) }) {
+        case .granted: return Loan(amount, of: EntityID(account), from: self)
         case .beyondShare: throw .beyondShare
         case .exhausted: throw .exhausted
         }
@@ -51,6 +67,7 @@ package final class Admission: Sendable {
     ///
     /// - Throws: `Refusal.timedOut`; `CancellationError`.
     package func borrow(_ amount: Int, account: String) async throws -> Loan {
+        let account = EntityID(account)
         let ticket = state.withLock { state in
             state.tickets += 1
             return state.tickets
@@ -58,16 +75,18 @@ package final class Admission: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 resume { state in
-                    state.waiting[ticket] = continuation
+                    state.waiting[ticket] = Waiter(continuation: continuation)
                     return state.queue.join(ticket, for: amount, account: account)
                 }
                 guard !Task.isCancelled else {
                     return abandon(ticket, account, CancellationError())
                 }
-                guard state.withLock({ $0.waiting[ticket] != nil }) else { return }
-                Task { [weak self, waitMax] in
-                    try await Task.sleep(for: waitMax)
-                    self?.abandon(ticket, account, Refusal.timedOut)
+                state.withLock { state in
+                    guard state.waiting[ticket] != nil else { return }
+                    state.waiting[ticket]?.timeout = Task { [weak self, waitMax, sleep] in
+                        try await sleep(waitMax)
+                        self?.abandon(ticket, account, Refusal.timedOut)
+                    }
                 }
             }
         } onCancel: {
@@ -76,20 +95,21 @@ package final class Admission: Sendable {
         return Loan(amount, of: account, from: self)
     }
 
-    fileprivate func takeBack(_ amount: Int, _ account: String) {
+    fileprivate func returnLoan(_ amount: Int, of account: EntityID) {
         guard amount > 0 else { return }
         resume { $0.queue.release(amount, account: account) }
     }
 
     /// Ends the waiting of a request, if it still waits. The queue forgets it in the same step, so
     /// that nothing is granted to a request that is gone.
-    private func abandon(_ ticket: FairQueue.Ticket, _ account: String, _ error: any Error) {
-        var abandoned: CheckedContinuation<Void, any Error>?
+    private func abandon(_ ticket: FairQueue.Ticket, _ account: EntityID, _ error: any Error) {
+        var abandoned: Waiter?
         resume { state in
             abandoned = state.waiting.removeValue(forKey: ticket)
             return abandoned == nil ? [] : state.queue.leave(ticket, account: account)
         }
-        abandoned?.resume(throwing: error)
+        abandoned?.timeout?.cancel()
+        abandoned?.continuation.resume(throwing: error)
     }
 
     /// Changes the queue, then resumes what was granted, outside the lock.
@@ -97,17 +117,20 @@ package final class Admission: Sendable {
         let granted = state.withLock { state in
             change(&state).map { state.waiting.removeValue(forKey: $0) }
         }
-        for continuation in granted { continuation?.resume() }
+        for waiter in granted {
+            waiter?.timeout?.cancel()
+            waiter?.continuation.resume()
+        }
     }
 }
 
 /// An amount that a request holds, returned at the latest when the loan is no longer referenced.
 package final class Loan: Sendable {
-    private let account: String
+    private let account: EntityID
     private let lender: Admission
     private let amount: Mutex<Int>
 
-    fileprivate init(_ amount: Int, of account: String, from lender: Admission) {
+    fileprivate init(_ amount: Int, of account: EntityID, from lender: Admission) {
         self.amount = Mutex(amount)
         self.account = account
         self.lender = lender
@@ -121,7 +144,7 @@ package final class Loan: Sendable {
             defer { amount = min(amount, rest) }
             return amount - min(amount, rest)
         }
-        lender.takeBack(excess, account)
+        lender.returnLoan(excess, of: account)
     }
 
     /// Returns all of it.

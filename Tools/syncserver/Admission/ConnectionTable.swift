@@ -1,12 +1,13 @@
 // The connections that are open, what each does, and which one ends when there are too many. A value
 // without clock, sockets or threads; Connections carries its decisions out. Spec/operating.md, OPS-6.
 
+import EventSourcing
 import Foundation
 
 /// The party that connections are counted for.
 package enum ConnectionHolder: Hashable, Sendable {
     /// The account of the last request.
-    case account(String)
+    case account(EntityID)
     /// The client's address, until a request has named an account.
     case address(String)
 
@@ -34,8 +35,20 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
         case idle
         /// A part of a request has not come yet.
         case receiving
-        /// A request has come, and its reply has not gone yet.
+        /// A request has come, and its reply is not ready yet.
         case answering
+        /// A reply is ready, and the client has not taken it yet.
+        case sending
+
+        /// The rank in which connections of one holder end; nil for one that the server works for.
+        fileprivate var victimRank: Int? {
+            switch self {
+            case .idle: 0
+            case .receiving: 1
+            case .sending: 2
+            case .answering: nil
+            }
+        }
     }
 
     private struct Entry {
@@ -56,8 +69,8 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
 
     /// Enters a new connection.
     ///
-    /// - Returns: the connection to close: none if there is room; the new one, which is not entered,
-    ///   if a reply is awaited on all others.
+    /// - Returns: the connection to close: none if fewer than the limit are open; the new one, which
+    ///   is not entered, if the server works on a reply for all others.
     package mutating func open(_ key: Key, holder: ConnectionHolder) -> Key? {
         var victim: Key?
         if entries.count >= countMax {
@@ -80,32 +93,29 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
 
     /// Notes for which account a connection is used.
     package mutating func set(_ key: Key, account: String) {
-        entries[key]?.holder = .account(account)
+        entries[key]?.holder = .account(EntityID(account))
     }
 
     /// Removes a connection that is closed.
     package mutating func close(_ key: Key) { entries[key] = nil }
 
     /// Of the holder with the most connections that wait for their client: the one that has been
-    /// idle the longest, else the one whose request has been incomplete the longest.
+    /// idle the longest, else the one whose request has been incomplete the longest, else the one
+    /// whose reply has waited the longest.
     private var victim: Key? {
         var counts: [ConnectionHolder: Int] = [:]
-        var candidates: [ConnectionHolder: (key: Key, entry: Entry)] = [:]
-        for (key, entry) in entries where entry.phase != .answering {
+        var candidates: [ConnectionHolder: (key: Key, order: (rank: Int, changed: Int))] = [:]
+        for (key, entry) in entries {
+            guard let rank = entry.phase.victimRank else { continue }
             counts[entry.holder, default: 0] += 1
-            if let other = candidates[entry.holder]?.entry, Self.order(other) < Self.order(entry) {
-                continue
-            }
-            candidates[entry.holder] = (key, entry)
+            let order = (rank: rank, changed: entry.changed)
+            if let other = candidates[entry.holder]?.order, other < order { continue }
+            candidates[entry.holder] = (key, order)
         }
         return candidates.max { first, second in
             // Of two holders with as many: the connection that has not changed for longer.
-            (counts[first.key] ?? 0, -first.value.entry.changed)
-                < (counts[second.key] ?? 0, -second.value.entry.changed)
+            (counts[first.key] ?? 0, -first.value.order.changed)
+                < (counts[second.key] ?? 0, -second.value.order.changed)
         }?.value.key
-    }
-
-    private static func order(_ entry: Entry) -> (Int, Int) {
-        (entry.phase == .idle ? 0 : 1, entry.changed)
     }
 }

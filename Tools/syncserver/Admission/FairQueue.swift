@@ -3,6 +3,7 @@
 // carries its decisions out. Spec/operating.md, OPS-21.
 
 import DequeModule
+import EventSourcing
 
 /// Requests that wait for an amount of a capacity.
 package struct FairQueue: Sendable {
@@ -15,9 +16,9 @@ package struct FairQueue: Sendable {
     }
 
     private var shares: FairShares
-    private var lines: [String: Deque<Waiter>] = [:]
+    private var lines: [EntityID: Deque<Waiter>] = [:]
     /// The accounts that wait, in the order of their turns.
-    private var turns: Deque<String> = []
+    private var turns: Deque<EntityID> = []
 
     package init(_ shares: FairShares) { self.shares = shares }
 
@@ -29,7 +30,7 @@ package struct FairQueue: Sendable {
     /// - Parameter amount: at most the capacity.
     /// - Returns: the tickets that are granted now, the new one among them if it need not wait.
     package mutating func join(
-        _ ticket: Ticket, for amount: Int, account: String
+        _ ticket: Ticket, for amount: Int, account: EntityID
     ) -> [Ticket] {
         precondition(amount <= shares.capacity, "more than the capacity is never granted")
         if lines[account] == nil { turns.append(account) }
@@ -37,15 +38,17 @@ package struct FairQueue: Sendable {
         return grantTurns()
     }
 
-    /// Takes an amount at once or not at all. Only for a capacity for which nothing waits.
-    package mutating func take(_ amount: Int, account: String) -> FairShares.Answer {
-        shares.take(amount, for: account)
+    /// Grants an amount at once or not at all. Only for a capacity for which nothing waits.
+    package mutating func grantNow(
+        _ amount: Int, to account: EntityID
+    ) -> FairShares.Answer {
+        shares.grant(amount, to: account)
     }
 
     /// Returns an amount, or a part of it.
     ///
     /// - Returns: the tickets that are granted now.
-    package mutating func release(_ amount: Int, account: String) -> [Ticket] {
+    package mutating func release(_ amount: Int, account: EntityID) -> [Ticket] {
         shares.release(amount, of: account)
         return grantTurns()
     }
@@ -53,7 +56,7 @@ package struct FairQueue: Sendable {
     /// Removes a request that no longer waits.
     ///
     /// - Returns: the tickets that are granted now: the removed one may have held up others.
-    package mutating func leave(_ ticket: Ticket, account: String) -> [Ticket] {
+    package mutating func leave(_ ticket: Ticket, account: EntityID) -> [Ticket] {
         lines[account]?.removeAll { $0.ticket == ticket }
         if lines[account]?.isEmpty == true {
             lines[account] = nil
@@ -70,7 +73,7 @@ package struct FairQueue: Sendable {
         while index < turns.count {
             let account = turns[index]
             guard let first = lines[account]?.first else { preconditionFailure("none waits") }
-            switch shares.take(first.amount, for: account) {
+            switch shares.grant(first.amount, to: account) {
             case .beyondShare: index += 1
             case .exhausted: return granted
             case .granted:

@@ -1,6 +1,8 @@
 // Divides something scarce (connections, bytes, turns) among accounts so that no number of requests
 // of one account exhausts it. Used by FairQueue. Spec/operating.md, OPS-21.
 
+import EventSourcing
+
 /// The amounts that accounts hold of one capacity.
 ///
 /// An account that holds nothing gets what is free. One that holds something gets more as long as it
@@ -23,7 +25,7 @@ package struct FairShares: Sendable {
     private let isDivided: Bool
     /// What is held in all.
     package private(set) var used = 0
-    private var held: [String: Int] = [:]
+    private var held: [EntityID: Int] = [:]
 
     package init(capacity: Int, isDivided: Bool) {
         self.capacity = capacity
@@ -33,7 +35,7 @@ package struct FairShares: Sendable {
     /// Grants an amount if it is within the account's share.
     ///
     /// - Parameter amount: at most `capacity`.
-    package mutating func take(_ amount: Int, for account: String) -> Answer {
+    package mutating func grant(_ amount: Int, to account: EntityID) -> Answer {
         let own = held[account] ?? 0
         let free = capacity - used - amount
         if isDivided, own > 0, 2 * (own + amount) > free { return .beyondShare }
@@ -44,7 +46,7 @@ package struct FairShares: Sendable {
     }
 
     /// Returns a granted amount, or a part of it.
-    package mutating func release(_ amount: Int, of account: String) {
+    package mutating func release(_ amount: Int, of account: EntityID) {
         let left = (held[account] ?? 0) - amount
         precondition(left >= 0, "released more than was granted")
         held[account] = left == 0 ? nil : left

@@ -1,5 +1,6 @@
-// Turns whatever went wrong into a reply: the last step of every refused request. The log gets the
-// kind of failure, never what the request said. Spec/sync-protocol.md, SYNC-40 and SYNC-41.
+// Turns whatever went wrong into a reply: the last step of every refused request. Every reply, refusal
+// or not, gets the headers that were noted on the way inwards. The log gets the kind of failure, never
+// what the request said. Spec/sync-protocol.md, SYNC-40, SYNC-41 and SYNC-48.
 
 import Hummingbird
 import NIOHTTP1
@@ -18,6 +19,15 @@ struct ErrorReplies: RouterMiddleware {
     func handle(
         _ request: Request, context: ServerContext,
         next: (Request, ServerContext) async throws -> Response
+    ) async throws -> Response {
+        var reply = try await reply(request, context, next)
+        reply.headers.append(contentsOf: context.record.replyFields)
+        return reply
+    }
+
+    private func reply(
+        _ request: Request, _ context: ServerContext,
+        _ next: (Request, ServerContext) async throws -> Response
     ) async throws -> Response {
         do {
             return try await next(request, context)

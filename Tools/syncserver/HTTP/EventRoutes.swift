@@ -40,13 +40,13 @@ struct EventRoutes: Sendable {
         -> Response
     {
         let place = try capacity.place(context.account)
-        defer { place.release() }
         try checkType(request)
-        let memory = try await capacity.memory(bodyBytes(request), context.account)
-        defer { memory.release() }
+        let bodyMemory = try await capacity.bodyMemory(bodyBytes(request), context.account)
+        defer { bodyMemory.release() }
         let body = try await collectBody(request, context)
-        memory.shrink(to: body.count)
-        let turn = try await capacity.turn(context.account)
+        bodyMemory.shrink(to: body.count)
+        let replyMemory = try await capacity.replyMemory(context.account)
+        let turn = try await capacity.turnToWrite(context.account)
         defer { turn.release() }
         let batch: [ReceivedEvent]
         do throws(BatchError) {
@@ -57,7 +57,9 @@ struct EventRoutes: Sendable {
         }
         let verdicts = try await storage.append(batch, account: context.account)
         count(verdicts, context)
-        return Reply.json(.ok, Verdict.reply(verdicts))
+        let reply = Verdict.reply(verdicts)
+        replyMemory.shrink(to: reply.count)
+        return Reply.large(reply, holding: [place, replyMemory])
     }
 
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
@@ -65,8 +67,8 @@ struct EventRoutes: Sendable {
     {
         let place = try capacity.place(context.account)
         let query = try PageQuery(request, limitMax: Self.pageLimitMax)
-        let memory = try await capacity.memory(SharedCapacity.pageBytesMax, context.account)
-        let turn = try await capacity.turn(context.account)
+        let memory = try await capacity.replyMemory(context.account)
+        let turn = try await capacity.turnToRead(context.account)
         defer { turn.release() }
         let page = try await storage.page(
             account: context.account, source: query.source, after: query.cursor,
@@ -80,7 +82,7 @@ struct EventRoutes: Sendable {
         }
         reply.append(UInt8(ascii: "]"))
         memory.shrink(to: reply.count)
-        return Reply.pages(
+        return Reply.large(
             reply, contentType: Self.batchType,
             headers: [Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""],
             holding: [place, memory])

@@ -22,21 +22,27 @@ enum Reply {
     /// Bytes that are handed over for sending at once.
     private static let pieceBytes = 64 * 1024
 
-    /// A reply with a large JSON body.
+    /// A reply with a JSON body that may be large.
     ///
-    /// - Parameter loans: released when all but the last piece has been taken by the client.
-    static func pages(
-        _ body: [UInt8], contentType: String, headers: HTTPFields, holding loans: [Loan]
+    /// - Parameter loans: released when all but the last piece has been taken by the client; at once
+    ///   if there is only one piece.
+    static func large(
+        _ body: [UInt8], contentType: String = "application/json", headers: HTTPFields = [:],
+        holding loans: [Loan]
     ) -> Response {
+        guard body.count > pieceBytes else {
+            for loan in loans { loan.release() }
+            return json(.ok, body, contentType: contentType, headers: headers)
+        }
         var reply = json(.ok, [], contentType: contentType, headers: headers)
-        let buffer = ByteBuffer(bytes: body)
-        reply.headers[.contentLength] = String(buffer.readableBytes)
-        reply.body = ResponseBody(contentLength: buffer.readableBytes) { writer in
+        reply.headers[.contentLength] = String(body.count)
+        reply.body = ResponseBody(contentLength: body.count) { writer in
             defer { for loan in loans { loan.release() } }
-            var rest = buffer
-            while let piece = rest.readSlice(length: min(pieceBytes, rest.readableBytes)),
-                piece.readableBytes > 0
-            { try await writer.write(piece) }
+            for start in stride(from: 0, to: body.count, by: pieceBytes) {
+                // A copy: a slice of one buffer would keep all of it until the last piece has gone.
+                let piece = body[start..<min(start + pieceBytes, body.count)]
+                try await writer.write(ByteBuffer(bytes: piece))
+            }
             try await writer.finish(nil)
         }
         return reply

@@ -30,7 +30,13 @@ extension PostgreSQLEventStorage: StorageMaintenance {
                 result = .success(rows.first?[0] == "t")
             } catch { result = .failure(error) }
             await connection.close()
-            return try result.get()
+            do { return try result.get() } catch let error as StorageError {
+                // A connection that was lost leaves open whether the statement was carried out.
+                throw StorageError(
+                    error.code,
+                    "it is not confirmed that \(account) was erased: \(error.detail); run the "
+                        + "command again")
+            }
         }
     }
 

@@ -9,16 +9,22 @@ import Synchronization
 /// Events of accounts in a PostgreSQL database.
 package final class PostgreSQLEventStorage: EventStorage {
     let pool: PostgreSQLPool
+    private let catalogue: EventCatalogue
     private let uses = UseNotes()
     /// When a batch last found no room.
     private let lastNoRoom = Mutex<ContinuousClock.Instant?>(nil)
 
     /// Opens a database.
     ///
-    /// - Parameter migrates: whether the schema is brought up to date; without, one that is behind
-    ///   is refused.
+    /// - Parameters:
+    ///   - catalogue: the rules by which batches are read, for comparing contents.
+    ///   - migrates: whether the schema is brought up to date; without, one that is behind is
+    ///     refused.
     /// - Throws: `StorageError`.
-    package init(_ location: PostgreSQLLocation, migrates: Bool = true) async throws {
+    package init(
+        _ location: PostgreSQLLocation, catalogue: EventCatalogue, migrates: Bool = true
+    ) async throws {
+        self.catalogue = catalogue
         pool = PostgreSQLPool(location)
         try await pool.withConnection { connection in
             if migrates {
@@ -90,7 +96,7 @@ package final class PostgreSQLEventStorage: EventStorage {
                 """, [account, id.text, content.source.text, "\(content.sequence)"])
         }
         guard let row = rows.first, let line = row[0],
-            content.isSame(asLine: Array(line.utf8), EventCatalogue())
+            content.isSame(asLine: Array(line.utf8), catalogue)
         else { return nil }
         return Verdict(id, .duplicate, isForked: row[1] == "t")
     }

@@ -22,8 +22,8 @@ package protocol EventStorage: Sendable {
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
     ) async throws -> EventPage
 
-    /// Checks that the database answers and can store a batch. Cheap enough for a probe that needs
-    /// no token: what is written for it is written every few seconds at most.
+    /// Checks that the database answers and can store a batch. May write a page and sync it, so a
+    /// probe that needs no token shares one check with others (`ReadinessProbe`).
     ///
     /// - Throws: `StorageError`.
     func checkReadiness() async throws

@@ -18,7 +18,7 @@ package protocol StorageMaintenance: Sendable {
     /// - Parameter limit: nothing is deleted if the account was used since then: it may have come
     ///   back after it was found unused.
     /// - Returns: whether there was something to delete.
-    /// - Throws: `StorageError`.
+    /// - Throws: `StorageError`, which says whether the account was erased.
     @discardableResult
     func erase(account: String, unusedSince limit: Date?) async throws -> Bool
 
@@ -28,7 +28,7 @@ package protocol StorageMaintenance: Sendable {
     /// - Throws: `StorageError`; then deleted events may still be found in the files.
     func removeTraces() async throws
 
-    /// The accounts that nobody has sent to or read from since then; to the day.
+    /// The accounts that no device has sent to or read from since then; to the day.
     func accounts(unusedSince limit: Date) async throws -> [String]
 
     /// Finishes what is under way and closes the database.

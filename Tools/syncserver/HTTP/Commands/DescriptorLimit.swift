@@ -1,5 +1,5 @@
 // How many files and connections this process may have open. A server that runs into the limit can
-// accept nobody, so the limit is raised, and the connections are kept below it.
+// accept no client, so the limit is raised, and the connections are kept below it.
 
 import Foundation
 

@@ -20,7 +20,7 @@ struct Migrate: AsyncParsableCommand {
             let storage = try await storage.openForMaintenance()
             let version = try await storage.schemaVersion()
             try storage.close()
-            print("up to date: \(version)")
+            try SyncServer.print("up to date: \(version)")
         } catch { throw SyncServer.failure(error) }
     }
 }
@@ -47,15 +47,19 @@ struct Erase: AsyncParsableCommand {
     @OptionGroup var locks: LockOptions
 
     func run() async throws {
+        let opened: any StorageMaintenance
+        let count: Int
         do {
-            let storage = try await storage.openForMaintenance(lockSeconds: locks.wait)
-            let count = try await storage.eventCount(account: account)
+            opened = try await storage.openForMaintenance(lockSeconds: locks.wait)
+            count = try await opened.eventCount(account: account)
+        } catch { throw SyncServer.failure(error, "nothing was erased: ") }
+        do {
             if yes {
-                try await storage.erase(account: account, unusedSince: nil)
-                try await storage.removeTraces()
+                try await opened.erase(account: account, unusedSince: nil)
+                try await opened.removeTraces()
             }
-            try storage.close()
-            print("\(yes ? "erased" : "would erase") \(count) events")
+            try opened.close()
+            try SyncServer.print("\(yes ? "erased" : "would erase") \(count) events")
             if !yes { throw SyncServer.failure("nothing was erased: give --yes to do it", 1) }
         } catch { throw SyncServer.failure(error) }
     }
@@ -64,7 +68,7 @@ struct Erase: AsyncParsableCommand {
 /// `syncserver prune`.
 struct Prune: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Erase the accounts that nobody has used for a time.",
+        abstract: "Erase the accounts that no device has used for a time.",
         discussion: """
             Accounts are erased whole: a device that is new gets everything or nothing. An account \
             is used when a device sends to it or reads from it.
@@ -81,25 +85,36 @@ struct Prune: AsyncParsableCommand {
     @OptionGroup var locks: LockOptions
 
     func run() async throws {
+        let limit = Date(timeIntervalSinceNow: -Double(unusedFor.count) * 86_400)
+        let opened: any StorageMaintenance
+        let accounts: [String]
         do {
-            let storage = try await storage.openForMaintenance(lockSeconds: locks.wait)
-            let limit = Date(timeIntervalSinceNow: -Double(unusedFor.count) * 86_400)
-            let accounts = try await storage.accounts(unusedSince: limit)
+            opened = try await storage.openForMaintenance(lockSeconds: locks.wait)
+            accounts = try await opened.accounts(unusedSince: limit)
+        } catch { throw SyncServer.failure(error, "nothing was erased: ") }
+        var failures: [any Error] = []
+        var isAnyErased = false
+        do {
             for account in accounts {
                 // It may have come back since it was listed: what it was told would be untrue.
                 if yes {
-                    guard try await storage.erase(account: account, unusedSince: limit)
+                    guard try await opened.erase(account: account, unusedSince: limit)
                     else { continue }
+                    isAnyErased = true
                 }
-                print(account)
+                try SyncServer.print(account)
             }
-            // Once for all of them. Nothing is to be done if none was erased, now or before.
-            if yes { try await storage.removeTraces() }
-            try storage.close()
-            if !yes, !accounts.isEmpty {
-                throw SyncServer.failure("nothing was erased: give --yes to do it", 1)
-            }
-        } catch { throw SyncServer.failure(error) }
+        } catch { failures.append(SyncServer.failure(error)) }
+        do {
+            // Once for all accounts, also for those that were erased before one failed. Does nothing
+            // if no erasure has left traces, this one or an earlier one.
+            if yes, isAnyErased || failures.isEmpty { try await opened.removeTraces() }
+            try opened.close()
+        } catch { failures.append(SyncServer.failure(error)) }
+        if let failure = failures.first { throw failure }
+        if !yes, !accounts.isEmpty {
+            throw SyncServer.failure("nothing was erased: give --yes to do it", 1)
+        }
     }
 }
 

@@ -25,9 +25,8 @@ struct MakeToken: ParsableCommand {
         }
     }
 
-    func run() {
+    func run() throws {
         let made = AccountTokens.make(for: account)
-        print(made.token)
-        print(made.line)
+        try SyncServer.print("\(made.token)\n\(made.line)")
     }
 }

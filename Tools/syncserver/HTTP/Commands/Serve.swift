@@ -11,6 +11,7 @@ import Logging
 import NIOCore
 import OfflineModel
 import ServiceLifecycle
+import StandardStreams
 import SyncServerStorage
 
 /// `syncserver serve`.
@@ -54,7 +55,7 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Connections that may be open.")
     var connections = 1_000
 
-    @Option(help: "MiB of bodies and pages that may be held in memory at once; at least 8.")
+    @Option(help: "MiB of bodies and replies that may be held in memory at once; at least 8.")
     var memory = 128
 
     @Option(help: "Seconds that a client may take to send a request, or to read a reply.")
@@ -129,8 +130,9 @@ struct Serve: AsyncParsableCommand {
                 let name = host.contains(":") ? "[\(host)]" : host
                 let port = channel.localAddress?.port ?? 0
                 let scheme = tlsKey == nil ? "http" : "https"
-                FileHandle.standardOutput.write(
-                    Data("listening on \(scheme)://\(name):\(port)\n".utf8))
+                // A server that cannot say so serves all the same.
+                _ = StandardStream.output.write(
+                    Array("listening on \(scheme)://\(name):\(port)\n".utf8))
             },
             logger: logger)
         var services: [any Service] = [application]
@@ -166,7 +168,8 @@ struct Serve: AsyncParsableCommand {
                         tokens: tokens, rates: rates, connections: connections,
                         isForOperator: false)))
         OperationRoutes(
-            storage: storage, metrics: metrics, connections: connections, capacity: capacity
+            readiness: ReadinessProbe(storage), metrics: metrics, connections: connections,
+            capacity: capacity
         )
         .add(
             to: router,

@@ -23,7 +23,8 @@ struct StorageOptions: ParsableArguments {
     func open(_ catalogue: EventCatalogue) async throws -> any EventStorage {
         switch database {
         case .sqlite(let path): try SQLiteEventStorage(path: path, catalogue: catalogue)
-        case .postgres(let url): try await PostgreSQLEventStorage(PostgreSQLLocation(url))
+        case .postgres(let url):
+            try await PostgreSQLEventStorage(PostgreSQLLocation(url), catalogue: catalogue)
         }
     }
 
@@ -36,7 +37,9 @@ struct StorageOptions: ParsableArguments {
         case .sqlite(let path):
             try SQLiteEventStorage(
                 path: path, catalogue: OfflineModel.catalogue, lockWait: .seconds(lockSeconds))
-        case .postgres(let url): try await PostgreSQLEventStorage(PostgreSQLLocation(url))
+        case .postgres(let url):
+            try await PostgreSQLEventStorage(
+                PostgreSQLLocation(url), catalogue: OfflineModel.catalogue)
         }
     }
 }

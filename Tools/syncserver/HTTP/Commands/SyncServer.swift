@@ -3,10 +3,18 @@
 
 import ArgumentParser
 import Foundation
+import StandardStreams
 import SyncServerStorage
 
-/// `syncserver`.
 @main
+enum Main {
+    static func main() async {
+        StandardStream.prepare()
+        await SyncServer.main()
+    }
+}
+
+/// `syncserver`.
 struct SyncServer: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "syncserver",
@@ -18,17 +26,28 @@ struct SyncServer: AsyncParsableCommand {
         subcommands: [Serve.self, Migrate.self, Erase.self, Prune.self, MakeToken.self],
         defaultSubcommand: Serve.self)
 
-    /// Says why the command cannot go on.
+    /// Prints a line to standard output.
+    ///
+    /// - Throws: exit code 74 if it cannot be written, said on standard error.
+    static func print(_ line: String) throws(ExitCode) {
+        guard let reason = StandardStream.output.write(Array("\(line)\n".utf8)) else { return }
+        throw failure("standard output: \(String(cString: strerror(reason)))", 74)
+    }
+
+    /// Says why the command cannot go on. Where standard error cannot be written, the exit code still
+    /// tells.
     static func failure(_ detail: String, _ code: Int32) -> ExitCode {
-        FileHandle.standardError.write(Data("syncserver: \(detail)\n".utf8))
+        _ = StandardStream.error.write(Array("syncserver: \(detail)\n".utf8))
         return ExitCode(code)
     }
 
     /// Says it of an error of the storage or of a token file, and nothing of others.
-    static func failure(_ error: any Error) -> any Error {
+    ///
+    /// - Parameter consequence: what a failure of the storage means for the command.
+    static func failure(_ error: any Error, _ consequence: String = "") -> any Error {
         switch error {
         case let error as StorageError:
-            failure(error.detail, error.code == .wrongDatabase ? 65 : 74)
+            failure(consequence + error.detail, error.code == .wrongDatabase ? 65 : 74)
         case let error as AccountTokens.Fault: failure(error.detail, error.exitCode)
         default: error
         }

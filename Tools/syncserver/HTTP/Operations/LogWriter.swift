@@ -1,8 +1,8 @@
-// Takes log lines to standard error on a thread of its own. If nobody reads them there, they are
+// Takes log lines to standard error on a thread of its own. If no process reads them there, they are
 // dropped and counted: a log must not hold up the server. Used by JSONLogHandler.
 
 import Dispatch
-import Foundation
+import StandardStreams
 import Synchronization
 
 /// Writes lines, in order, without making the caller wait.
@@ -46,8 +46,8 @@ final class LogWriter: Sendable {
         _ = done.wait(timeout: .now() + 1)
     }
 
-    /// One write a line. If it fails there is nobody to tell.
+    /// One write a line. A line that cannot be written is lost: there is no other place to say so.
     private static func put(_ line: [UInt8]) {
-        try? FileHandle.standardError.write(contentsOf: Data(line))
+        _ = StandardStream.error.write(line)
     }
 }

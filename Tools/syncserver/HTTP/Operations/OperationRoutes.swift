@@ -2,12 +2,11 @@
 // Spec/operating.md, OPS-7 and OPS-8.
 
 import Hummingbird
-import SyncServerStorage
 import Synchronization
 
 /// `/healthz`, `/readyz` and `/metrics`.
 struct OperationRoutes: Sendable {
-    let storage: any EventStorage
+    let readiness: ReadinessProbe
     let metrics: ServerMetrics
     let connections: Connections
     let capacity: SharedCapacity
@@ -17,7 +16,7 @@ struct OperationRoutes: Sendable {
     /// - Parameter operators: where only the operator comes.
     func add(to router: Router<ServerContext>, operators: RouterGroup<ServerContext>) {
         router.get("healthz") { _, _ in Self.status("ok") }
-        router.get("readyz", use: readiness)
+        router.get("readyz", use: ready)
         operators.get("metrics") { _, _ in
             let text = metrics.text(
                 openConnections: connections.count, heldBytes: capacity.memoryUsed)
@@ -27,10 +26,10 @@ struct OperationRoutes: Sendable {
     }
 
     /// Ready means that the storage answers and can store what comes.
-    @Sendable private func readiness(_ request: Request, _ context: ServerContext) async throws
+    @Sendable private func ready(_ request: Request, _ context: ServerContext) async throws
         -> Response
     {
-        try await storage.checkReadiness()
+        try await readiness.check()
         return Self.status("ready")
     }
 

@@ -3,12 +3,14 @@
 
 import Crypto
 import Foundation
+import Hummingbird
 import Synchronization
 
 /// Facts about one request.
 final class RequestRecord: Sendable {
     private struct Facts {
         var account: String?
+        var replyFields: HTTPFields = [:]
         var counts: [(name: String, count: Int)] = []
     }
 
@@ -18,6 +20,12 @@ final class RequestRecord: Sendable {
     var account: String? {
         get { facts.withLock { $0.account } }
         set { facts.withLock { $0.account = newValue } }
+    }
+
+    /// Headers that the reply gets, whatever it says.
+    var replyFields: HTTPFields {
+        get { facts.withLock { $0.replyFields } }
+        set { facts.withLock { $0.replyFields = newValue } }
     }
 
     /// How many there were of what.

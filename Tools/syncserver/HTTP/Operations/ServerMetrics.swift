@@ -105,7 +105,7 @@ final class ServerMetrics: Sendable {
             "daybook_connections_open", "gauge", "Connections that are open.",
             [("", "\(openConnections)")])
         family(
-            "daybook_held_bytes", "gauge", "Memory set aside for bodies and pages.",
+            "daybook_held_bytes", "gauge", "Memory set aside for bodies and replies.",
             [("", "\(heldBytes)")])
         text += "# HELP daybook_request_seconds Time from a request's head to its reply.\n"
         text += "# TYPE daybook_request_seconds histogram\n"

@@ -45,31 +45,24 @@ struct Authentication: RouterMiddleware {
         }
         context.record.account = credential.account
         connections.set(context.channel, account: credential.account)
+        if !isForOperator {
+            context.record.replyFields[Self.accountField] =
+                AccountHeader.value(for: credential.account)
+        }
         if let wait = rates?.take(credential.fingerprint) {
             throw RequestError(
                 .tooManyRequests, "too_many_requests", "more requests than this token may make",
                 headers: [.retryAfter: String(wait)])
         }
         guard !isForOperator else { return try await next(request, context) }
-        let accountFields: HTTPFields = [
-            Self.accountField: AccountHeader.value(for: credential.account)
-        ]
         if let meant = request.headers[Self.accountField],
             !AccountHeader.account(of: meant).utf8.elementsEqual(credential.account.utf8)
         {
             throw RequestError(
-                .forbidden, "wrong_account", "the token is for another account than the log",
-                headers: accountFields)
+                .forbidden, "wrong_account", "the token is for another account than the log")
         }
         var context = context
         context.account = credential.account
-        do {
-            var response = try await next(request, context)
-            response.headers.append(contentsOf: accountFields)
-            return response
-        } catch let error as RequestError {
-            throw RequestError(
-                error.status, error.code, error.detail, headers: error.headers + accountFields)
-        }
+        return try await next(request, context)
     }
 }

@@ -8,6 +8,7 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
+import SyncServerAdmission
 
 /// Guards one connection.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
@@ -16,7 +17,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// What bounds a client's patience and pace.
+    /// The bounds of how long and how slowly a client may send.
     struct Limits {
         /// For a request's head, for its body, for taking a reply.
         let time: TimeAmount
@@ -107,7 +108,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             gate.close()
             expectsContinue = head.headerFields[.expect] != nil
             isLastRequest = head.headerFields[.connection] == "close"
-            connections.set(context.channel, .receiving)
+            connections.set(context.channel, phase)
             context.fireChannelRead(data)
         case .body(var part):
             expectsContinue = false
@@ -120,7 +121,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             passBody(context)
             body = .complete
             endRequestTimes()
-            connections.set(context.channel, underWay > 0 ? .answering : .idle)
+            connections.set(context.channel, phase)
             openGate()
             context.fireChannelRead(data)
         }
@@ -166,8 +167,6 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             context.write(data, promise: promise)
         case .end:
             underWay -= 1
-            // Also if a refused body still comes: such a connection is the first to make room.
-            if underWay == 0 { connections.set(context.channel, .idle) }
             openGate()
             let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
             endWriting(context, sent.futureResult)
@@ -244,9 +243,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         if body == .complete, underWay < Self.underWayMax { gate.open() }
     }
 
+    /// What the connection does. After its last reply it is idle even if a refused body still comes:
+    /// such a connection is the first to make room.
+    private var phase: ConnectionTable<ObjectIdentifier>.Phase {
+        if unsent > 0 { return .sending }
+        guard underWay > 0 else { return .idle }
+        return body == .complete ? .answering : .receiving
+    }
+
     /// Every reply has its time, counted from when the one before it was taken.
     private func startWriting(_ context: ChannelHandlerContext) {
         unsent += 1
+        connections.set(context.channel, phase)
         if replyEnd == nil { waitForReader(context) }
     }
 
@@ -257,7 +265,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             handler.unsent -= 1
             handler.replyEnd?.cancel()
             handler.replyEnd = nil
-            if handler.closesAfterReply {
+            handler.connections.set(context.channel, handler.phase)
+            if handler.closesAfterReply, handler.unsent == 0 {
                 context.close(promise: nil)
             } else if handler.unsent > 0 {
                 handler.waitForReader(context)

@@ -26,19 +26,19 @@ extension SQLiteEventStorage: StorageMaintenance {
     }
 
     package func erase(account: String, unusedSince limit: Date?) async throws -> Bool {
-        try await Self.rephrase {
-            do {
-                return try await connections.write { db in
-                    guard try Self.erase(account, unusedSince: limit, db) else { return false }
-                    try SQLiteSchema.noteTraces(db)
-                    return true
-                }
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-                throw StorageError(
-                    .failed,
-                    "nothing was erased: another process has kept \(path) locked for "
-                        + "\(lockWait); run the command again")
+        do {
+            return try await connections.write { db in
+                guard try Self.erase(account, unusedSince: limit, db) else { return false }
+                try SQLiteSchema.noteTraces(db)
+                return true
             }
+        } catch let error as DatabaseError {
+            let cause = StorageError(error)
+            let reason =
+                error.resultCode == .SQLITE_BUSY
+                ? "another process has kept \(path) locked for \(lockWait)" : cause.detail
+            throw StorageError(
+                cause.code, "\(account) was not erased: \(reason); run the command again")
         }
     }
 
@@ -62,7 +62,7 @@ extension SQLiteEventStorage: StorageMaintenance {
             }
         } catch let error as StorageError {
             throw StorageError(
-                .failed,
+                error.code,
                 "the events are deleted, but \(path) and \(path)-wal may still hold their text "
                     + "(\(error.detail)): run the command again when there is room for a copy of "
                     + "the database and no other process holds it for long")

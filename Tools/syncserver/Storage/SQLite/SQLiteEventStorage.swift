@@ -16,6 +16,8 @@ package final class SQLiteEventStorage: EventStorage {
     private let now: @Sendable () -> Date
     /// When a write was last seen to succeed.
     private let lastWrite = Mutex<ContinuousClock.Instant?>(nil)
+    /// Accounts whose use waits to be noted.
+    private let accountsBeingNoted = Mutex<Set<EntityID>>([])
 
     /// The connections; for reading only while there is no room.
     var connections: any DatabaseWriter { file.connections }
@@ -41,7 +43,7 @@ package final class SQLiteEventStorage: EventStorage {
 
     package func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
         try await Self.rephrase {
-            try file.makeWritable()
+            try await file.makeWritable()
             let verdicts = try await connections.write { [catalogue, now = now()] db in
                 try SQLiteSchema.noteUse(db, of: account, now)
                 var append = try SQLiteAppend(db, account: account, catalogue, now: now)
@@ -66,12 +68,22 @@ package final class SQLiteEventStorage: EventStorage {
                     try SQLiteSchema.isUseNoted(db, of: account, now)
                 )
             }
-            // Once a day for an account that is only read. Reading does not fail because of it: the
-            // next read tries again.
-            if !isNoted {
-                try? await connections.write { try SQLiteSchema.noteUse($0, of: account, now) }
-            }
+            if !isNoted { noteUse(of: account, now) }
             return page
+        }
+    }
+
+    /// Notes the use of an account once a day if it is only read. The page does not wait for it: while
+    /// an account is erased, a write waits for a lock. Closing waits for it. If it fails, the next page
+    /// tries again.
+    private func noteUse(of account: String, _ now: Date) {
+        guard file.isWritable else { return }
+        let id = EntityID(account)
+        guard accountsBeingNoted.withLock({ $0.insert(id).inserted }) else { return }
+        connections.asyncWrite {
+            try SQLiteSchema.noteUse($0, of: account, now)
+        } completion: { [weak self] _, _ in
+            _ = self?.accountsBeingNoted.withLock { $0.remove(id) }
         }
     }
 
@@ -85,7 +97,7 @@ package final class SQLiteEventStorage: EventStorage {
 
     package func checkReadiness() async throws {
         try await Self.rephrase {
-            try file.makeWritable()
+            try await file.makeWritable()
             _ = try await file.read { db in
                 try SQLitePage(db, account: "", source: nil).read(after: .serial(0), limit: 1)
             }
@@ -126,7 +138,7 @@ package final class SQLiteEventStorage: EventStorage {
 }
 
 extension StorageError {
-    fileprivate init(_ error: DatabaseError) {
+    init(_ error: DatabaseError) {
         let code = error.extendedResultCode
         let kind: Code =
             switch code.primaryResultCode {

@@ -1,6 +1,7 @@
 // The connections to the embedded database: a writer and readers in WAL mode, or, while the disk is
 // full, one connection that reads. Opened by SQLiteEventStorage. Spec/operating.md, OPS-14.
 
+import Dispatch
 import Foundation
 import GRDB
 import Synchronization
@@ -9,12 +10,20 @@ import Synchronization
 final class SQLiteFile: Sendable {
     private struct Handle {
         let connections: any DatabaseWriter
-        let isReadOnly: Bool
+        /// Why the file is open for reading only; nil if it is open for writing.
+        let failure: (any Error)?
+        /// True if neither opening has succeeded: `connections` is closed, and a read of it would
+        /// crash in SQLite.
+        var isClosed = false
     }
 
     private let path: String
     private let lockWait: Duration
     private let handle: Mutex<Handle>
+    /// Closes and opens connections, which takes as long as SQLite's locks: not under the mutex, and
+    /// not on a thread of the cooperative pool. While the file is open for reading only, it also
+    /// reads: otherwise a read could meet a connection that has just been closed.
+    private let openings = DispatchQueue(label: "openings")
 
     /// Opens the file, creates it if there is none, and brings it up to date. On a full disk one
     /// that is up to date is opened for reading.
@@ -23,38 +32,71 @@ final class SQLiteFile: Sendable {
     init(_ path: String, lockWait: Duration) throws {
         self.path = path
         self.lockWait = lockWait
-        handle = Mutex(try Self.openAnyhow(path, lockWait))
+        handle = Mutex(try Self.openForWritingElseReading(path, lockWait))
     }
 
     /// The connections that are open now.
     var connections: any DatabaseWriter { handle.withLock { $0.connections } }
 
+    /// True if the file is open for writing. Then it stays so.
+    var isWritable: Bool { handle.withLock { $0.failure == nil } }
+
     /// Reads from a snapshot.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        let connections = connections
-        do {
-            return try await connections.read(body)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
-            // Closed between two lines: there is room again, and a pool took its place.
-            guard self.connections !== connections else { throw error }
-            return try await self.connections.read(body)
+        if isWritable { return try await connections.read(body) }
+        return try await atOpenings { file in
+            let current = file.handle.withLock { $0 }
+            if current.isClosed {
+                let connection = try Self.openForReading(file.path, file.lockWait)
+                file.handle.withLock {
+                    $0 = Handle(connections: connection, failure: current.failure)
+                }
+            }
+            return try file.connections.read(body)
         }
     }
 
     /// Opens a file for writing that was opened on a full disk, if there is room now.
     ///
-    /// - Throws: `StorageError` (`noRoom`).
-    func makeWritable() throws {
-        try handle.withLock { handle in
-            guard handle.isReadOnly else { return }
-            guard Self.hasRoom(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noRoom }
-            // It has the file for itself, so it goes first.
-            try handle.connections.close()
-            handle = try Self.openAnyhow(path, lockWait)
-            if handle.isReadOnly { throw Self.noRoom }
+    /// - Throws: `StorageError`, `DatabaseError`; then the file stays open for reading.
+    func makeWritable() async throws {
+        let current = handle.withLock { $0 }
+        guard current.failure != nil else { return }
+        guard Self.hasRoom(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noRoom }
+        try await atOpenings { try $0.replace(current.connections) }
+    }
+
+    private func atOpenings<Value: Sendable>(
+        _ body: @escaping @Sendable (SQLiteFile) throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            openings.async { [self] in
+                continuation.resume(with: Result { try body(self) })
+            }
         }
+    }
+
+    /// Opens the file for writing in place of a connection that only reads, else for reading again.
+    ///
+    /// - Throws: why it is not open for writing.
+    private func replace(_ old: any DatabaseWriter) throws {
+        var current = handle.withLock { $0 }
+        // Of several requests that ask, the first opens the file for all.
+        if current.connections === old, current.failure != nil {
+            // It has the file for itself, so it goes first.
+            try old.close()
+            do {
+                current = try Self.openForWritingElseReading(path, lockWait)
+            } catch {
+                let connection = try? Self.openForReading(path, lockWait)
+                current = Handle(
+                    connections: connection ?? old, failure: error, isClosed: connection == nil)
+            }
+            handle.withLock { [current] in $0 = current }
+        }
+        if let failure = current.failure { throw failure }
     }
 
     /// Why nothing can be stored.
@@ -71,14 +113,16 @@ final class SQLiteFile: Sendable {
 
     // MARK: Opening
 
-    private static func openAnyhow(_ path: String, _ lockWait: Duration) throws -> Handle {
+    private static func openForWritingElseReading(
+        _ path: String, _ lockWait: Duration
+    ) throws -> Handle {
         do {
-            return Handle(connections: try openForWriting(path, lockWait), isReadOnly: false)
+            return Handle(connections: try openForWriting(path, lockWait), failure: nil)
         } catch let error as DatabaseError
             where [.SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
         {
             guard let connection = try? openForReading(path, lockWait) else { throw error }
-            return Handle(connections: connection, isReadOnly: true)
+            return Handle(connections: connection, failure: error)
         }
     }
 

@@ -1,0 +1,57 @@
+// Commands of the server whose standard streams are closed or full. Spec/operating.md, OPS-24.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct ClosedStreamTests {
+    let fixture: StorageFixture
+
+    init() throws { fixture = try StorageFixture() }
+
+    /// Runs a shell's command line in which `$server` is the server and `$database` its database.
+    private func run(_ line: String) throws -> (status: Int32, message: String) {
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", line]
+        process.environment = ProcessInfo.processInfo.environment.merging([
+            "server": ServerProcess.binary.path, "database": "sqlite:\(fixture.path)",
+        ]) { $1 }
+        let messages = Pipe()
+        process.standardError = messages
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        let text = try messages.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+    }
+
+    @Test(
+        .verifies("OPS-24"),
+        arguments: ["token ana", "migrate --database $database"], [">&-", ">/dev/full", "<&- >&-"])
+    func `a command whose output is lost ends with 74`(command: String, redirection: String) throws
+    {
+        let end = try run("\"$server\" \(command) \(redirection)")
+        #expect(end.status == 74)
+        #expect(end.message.hasPrefix("syncserver: standard output: "))
+        #expect(try run("\"$server\" migrate --database $database").status == 0)
+    }
+
+    @Test(.verifies("OPS-24"), arguments: ["2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+    func `a command that cannot say why it fails still ends with its code`(redirection: String)
+        throws
+    {
+        try Data("no database".utf8).write(to: URL(filePath: fixture.path))
+        for command in ["serve --port 0", "migrate", "erase --account ana"] {
+            let end = try run("\"$server\" \(command) --database $database \(redirection)")
+            #expect(end.status == 65, "\(command)")
+        }
+    }
+
+    @Test(.verifies("OPS-24"), arguments: [">/dev/full", ">&-", "<&- >&- 2>&-", "2>/dev/full"])
+    func `a server whose streams are closed or full serves on`(redirection: String) throws {
+        let serve = "\"$server\" serve --port 0 --database $database"
+        let end = try run("timeout --preserve-status -s TERM 3 \(serve) \(redirection)")
+        #expect(end.status == 0)
+    }
+}

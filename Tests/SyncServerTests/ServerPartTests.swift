@@ -1,0 +1,78 @@
+// Parts of the server whose work no client can see: how often the storage is looked at, what a reply
+// keeps in memory. Spec/operating.md, OPS-7 and OPS-21.
+
+import Foundation
+import Hummingbird
+import SyncServerStorage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import syncserver
+
+@Suite struct ServerPartTests {
+    /// Counts the checks of its readiness.
+    private final class CountingStorage: EventStorage {
+        let checks = Mutex(0)
+        let failure: StorageError?
+
+        init(_ failure: StorageError?) { self.failure = failure }
+
+        func append(_ batch: [ReceivedEvent], account: String) -> [Verdict] { [] }
+        func page(
+            account: String, source: UUID?, after cursor: EventCursor?, limit: Int
+        ) -> EventPage { EventPage(lines: [], next: .serial(0)) }
+        func checkReadiness() async throws {
+            checks.withLock { $0 += 1 }
+            try await Task.sleep(for: .milliseconds(50))
+            if let failure { throw failure }
+        }
+        func close() {}
+    }
+
+    @Test(.verifies("OPS-7"), arguments: [nil, StorageError(.failed, "failure")])
+    func `probes share one look at the storage for a time, whatever it found`(
+        failure: StorageError?
+    ) async throws {
+        let storage = CountingStorage(failure)
+        let probe = ReadinessProbe(storage, interval: .seconds(5))
+        func expectResult() async {
+            do {
+                try await probe.check()
+                #expect(failure == nil)
+            } catch { #expect(error as? StorageError == failure) }
+        }
+        await withTaskGroup { group in
+            for _ in 0..<100 { group.addTask { await expectResult() } }
+        }
+        await expectResult()
+        #expect(storage.checks.withLock { $0 } == 1)
+        let eager = ReadinessProbe(storage, interval: .zero)
+        for _ in 0..<2 { try? await eager.check() }
+        #expect(storage.checks.withLock { $0 } == 3)
+    }
+
+    /// Keeps what is written.
+    private struct Pieces: ResponseBodyWriter {
+        final class Written: Sendable {
+            let buffers = Mutex<[ByteBuffer]>([])
+        }
+        let written = Written()
+
+        mutating func write(_ buffer: ByteBuffer) async throws {
+            written.buffers.withLock { $0.append(buffer) }
+        }
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `no piece of a reply keeps the memory of the whole`() async throws {
+        let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }
+        let pieces = Pieces()
+        try await Reply.large(bytes, holding: []).body.write(pieces)
+        let written = pieces.written.buffers.withLock { $0 }
+        #expect(written.count > 10)
+        #expect(written.allSatisfy { $0.storageCapacity <= 128 * 1_024 })
+        #expect(written.flatMap { Array($0.readableBytesView) } == bytes)
+    }
+}
