@@ -582,8 +582,8 @@ public final class Log: Sendable {
         }
     }
 
-    /// Deletes the log after `beginErasure()`: everything in its folder, also what others put there.
-    /// On return it is gone, power cuts included, and this is closed, also if it fails: the next
+    /// Deletes the log after `beginErasure()`: everything in its folder, also what others put there. On
+    /// return it is gone, power cuts included, and this is closed, also if it fails: the next
     /// opening deletes the rest. The empty folder stays.
     ///
     /// - Throws: `LogError`: `noSuchLog` as `beginErasure()`; `io`, `readOnly`.

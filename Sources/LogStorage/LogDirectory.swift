@@ -30,6 +30,23 @@ package enum LogDirectory {
         files, erasing, erasingWithSecrets,
     ]
 
+    /// True for `<segment name>[.<number>].repair`.
+    static func isRepairs(_ name: String) -> Bool {
+        guard name.hasSuffix(repairSuffix) else { return false }
+        var stem = name.dropLast(repairSuffix.count)
+        if let dot = stem.lastIndex(of: "."), Int(stem[stem.index(after: dot)...]) != nil {
+            stem = stem[..<dot]
+        }
+        return SegmentName.base(String(stem)) != nil
+    }
+
+    /// True if an erasure of a log was begun in a folder with these names. A file that is only called
+    /// like the marker is none: a log has a lock or segments beside it.
+    static func isErased(_ names: [String]) -> Bool {
+        (names.contains(erasing) || names.contains(erasingWithSecrets))
+            && names.contains { $0 == lock || SegmentName.base($0) != nil }
+    }
+
     /// The names of a log's segments, in order.
     ///
     /// - Returns: an empty list for a folder that is empty or holds only what a log begins with.
@@ -48,14 +65,19 @@ package enum LogDirectory {
             default: throw LogError(error)
             }
         }
-        guard !names.contains(erasing), !names.contains(erasingWithSecrets) else {
+        guard !isErased(names) else {
             throw LogError(
                 .noSuchLog, path: path,
                 "the log was to be erased, and not all of it is gone. Opening a store there ends it"
             )
         }
         let segments = names.filter { SegmentName.base($0) != nil }.sorted()
-        if segments.isEmpty, let other = names.sorted().first(where: { !known.contains($0) }) {
+        let markers: Set = [erasing, erasingWithSecrets]
+        if segments.isEmpty,
+            let other = names.sorted().first(where: {
+                !known.contains($0) || markers.contains($0)
+            })
+        {
             throw LogError(
                 .notALog, path: path,
                 "the folder holds other things (\(other)) and no log. Name an empty or new folder")

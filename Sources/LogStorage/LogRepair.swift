@@ -59,6 +59,8 @@ package struct LogRepair {
     ///   partly repaired; repair it again.
     package func repair() throws(LogError) -> RepairReport {
         var report = RepairReport()
+        // Before a lock is made in a folder that is no log.
+        _ = try segmentNames()
         if var damage = try lockDamage() {
             damage.quarantinedAs = try quarantine.take(path(damage.name), damage.name, Self.suffix)
             report.actions.append(damage)
@@ -75,7 +77,7 @@ package struct LogRepair {
         // What rests on lines that are going to be missing goes before they do. What a checkpoint
         // proves stays until the segment that covers it is in its place.
         let states = statesToKeep(plan)
-        let proof = others.isEmpty ? nil : try storeProof(of: plan, states)
+        let proof = plan.actions.isEmpty ? nil : try storeProof(of: plan, states)
         try remove(others.map(\.name).filter { $0 != proof })
         try storage { () throws(FileError) in
             for (temporary, target) in written {
@@ -135,16 +137,7 @@ package struct LogRepair {
     ///
     /// - Returns: what is to be done with segments, and what with other files.
     private func judge() throws(LogError) -> (plan: RepairPlan, others: [RepairAction]) {
-        let names: [String]
-        var notALog: LogError?
-        do throws(LogError) {
-            names = try LogDirectory.segments(of: directory, fileSystem)
-        } catch let error where error.code == .notALog {
-            // A repair that was interrupted may have left nothing but its own files.
-            guard let left = try? leftovers(), !left.isEmpty else { throw error }
-            names = []
-            notALog = error
-        }
+        let (names, notALog) = try segmentNames()
         let left = try leftovers()
         let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
             .map { ($0.logID, $0.position) }
@@ -166,29 +159,50 @@ package struct LogRepair {
             createdAt: environment.now())
         let plan = try RepairPlan(files, checkpoints: Array(checkpoints), fresh: fresh) {
             file throws(LogError) in
-            try storage { () throws(FileError) in
-                let plain = try fileSystem.open(path(file.name), .read)
-                return try SegmentSalvage(
-                    journal?.overlaid(on: plain, name: file.name) ?? plain,
-                    from: file.base ?? Position(1))
+            let plain = try storage { () throws(FileError) in
+                try fileSystem.open(path(file.name), .read)
+            }
+            let overlaid = try journal?.overlaid(on: plain, name: file.name)
+            return try storage { () throws(FileError) in
+                try SegmentSalvage(overlaid ?? plain, from: file.base ?? Position(1))
             }
         }
-        let others = plan.actions.isEmpty ? [] : try storedViews()
+        let others = try plan.actions.isEmpty ? badCheckpoints() : storedViews()
         return (plan, (journalDamage.map { [$0] } ?? []) + others)
+    }
+
+    /// The log's segments. A repair that was interrupted may have left nothing but its own files: then
+    /// there are none, and the error that holds unless one of those files is whole.
+    ///
+    /// - Throws: `LogError`: `notALog`, `noSuchLog`, `io`.
+    private func segmentNames() throws(LogError) -> (names: [String], notALog: LogError?) {
+        do throws(LogError) {
+            return (try LogDirectory.segments(of: directory, fileSystem), nil)
+        } catch let error where error.code == .notALog {
+            guard let left = try? leftovers(), !left.isEmpty else { throw error }
+            return ([], error)
+        }
     }
 
     /// The files that an interrupted repair left: `<segment name>[.<number>].repair`.
     private func leftovers() throws(LogError) -> [String] {
         try storage { () throws(FileError) in
-            try fileSystem.list(directory).filter {
-                guard $0.hasSuffix(LogDirectory.repairSuffix) else { return false }
-                var stem = $0.dropLast(LogDirectory.repairSuffix.count)
-                if let dot = stem.lastIndex(of: "."), Int(stem[stem.index(after: dot)...]) != nil {
-                    stem = stem[..<dot]
-                }
-                return SegmentName.base(String(stem)) != nil
-            }.sorted()
+            try fileSystem.list(directory).filter(LogDirectory.isRepairs).sorted()
         }
+    }
+
+    /// Checkpoints that cannot be read, in a log of which nothing else is damaged.
+    private func badCheckpoints() throws(LogError) -> [RepairAction] {
+        var actions: [RepairAction] = []
+        for (slot, content) in CheckpointSlots(directory, fileSystem: fileSystem).contents() {
+            guard case .bad(let error) = content else { continue }
+            let name = LogDirectory.checkpoints + "/" + slot
+            actions.append(
+                RepairAction(
+                    verb: .quarantine, name: name, bytes: try size(of: name),
+                    reason: error + "; views are built anew without it"))
+        }
+        return actions
     }
 
     /// Stored views may rest on lines that are lost, and always can be made again.

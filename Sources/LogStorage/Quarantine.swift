@@ -24,11 +24,9 @@ struct Quarantine {
     func keep(_ bytes: [UInt8], _ stem: String, _ suffix: String) throws(LogError) -> String {
         try prepare()
         return try storage { () throws(FileError) in
-            let (file, path) = try create(stem, suffix)
-            try file.write(bytes, at: 0)
-            try file.sync()
-            try fileSystem.syncDirectory(folder)
-            return path
+            return try fill(stem, suffix) { (file) throws(FileError) in
+                try file.write(bytes, at: 0)
+            }
         }
     }
 
@@ -53,11 +51,9 @@ struct Quarantine {
                 try fileSystem.syncDirectory(folder)
                 return folder + "/" + name
             }
-            let (file, copy) = try create(stem, suffix)
-            try Self.copy(source, to: file)
-            try file.sync()
-            try fileSystem.syncDirectory(folder)
-            return copy
+            return try fill(stem, suffix) { (file) throws(FileError) in
+                try Self.copy(source, to: file)
+            }
         }
     }
 
@@ -97,6 +93,22 @@ struct Quarantine {
             } catch let error where error.code == .exists {
                 number += 1
             }
+        }
+    }
+
+    /// Makes a file; durable on return. One that cannot be filled, as on a full disk, is removed.
+    private func fill(
+        _ stem: String, _ suffix: String, _ write: (any File) throws(FileError) -> Void
+    ) throws(FileError) -> String {
+        let (file, path) = try create(stem, suffix)
+        do throws(FileError) {
+            try write(file)
+            try file.sync()
+            try fileSystem.syncDirectory(folder)
+            return path
+        } catch {
+            try? fileSystem.remove(path)
+            throw error
         }
     }
 

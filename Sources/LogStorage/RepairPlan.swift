@@ -56,12 +56,12 @@ struct RepairPlan {
         lastNamed = files.compactMap(\.named).max()
         self.salvage = salvage
         proven = checkpoints.filter { $0.logID == identity.logID }.map(\.position).max() ?? .zero
-        let (chain, useless) = sort(files, identity)
+        let (chain, useless, rivals) = sort(files, identity)
         for (index, file) in chain.enumerated() {
             let following = chain.dropFirst(index + 1).first?.base
             try place(file, before: following)
         }
-        closeChain(useless)
+        closeChain(useless, rivals)
         // Compaction may have gone by any state up to now where only the lines tell of it.
         let last = Position(next.rawValue - 1)
         for (number, writing) in writings.enumerated() {
@@ -89,9 +89,11 @@ struct RepairPlan {
     // MARK: P1 and P2: what belongs to the log
 
     /// Takes out what is of no use, and gives one file for each place, in order.
+    ///
+    /// - Returns: that chain, what is of no use, and the files whose positions a better one has.
     private mutating func sort(
         _ files: [SurveyedFile], _ identity: SegmentHeader
-    ) -> (chain: [SurveyedFile], useless: [SurveyedFile]) {
+    ) -> (chain: [SurveyedFile], useless: [SurveyedFile], rivals: [SurveyedFile]) {
         var places: [Position: [SurveyedFile]] = [:]
         var useless: [SurveyedFile] = []
         func quarantine(_ file: SurveyedFile, _ reason: String) {
@@ -116,15 +118,17 @@ struct RepairPlan {
             }
         }
         var chain: [SurveyedFile] = []
+        var rivals: [SurveyedFile] = []
         for base in places.keys.sorted() {
-            guard let rivals = places[base], let best = rivals.max(by: { $0.isWorse(than: $1) })
+            guard let all = places[base], let best = all.max(by: { $0.isWorse(than: $1) })
             else { continue }
             chain.append(best)
-            for file in rivals where file.name != best.name {
+            for file in all where file.name != best.name {
+                rivals.append(file)
                 quarantine(file, "\(best.name) has the same positions and is as good or better")
             }
         }
-        return (chain, useless)
+        return (chain, useless, rivals)
     }
 
     // MARK: P3 to P6: each file's place
@@ -177,7 +181,10 @@ struct RepairPlan {
     ) -> (position: Position, isKnown: Bool) {
         let start = file.base ?? next
         let read = salvage.last ?? Position(start.rawValue - 1)
-        if let footer = salvage.footer { return (max(footer.coveredThrough, read), true) }
+        if let footer = salvage.footer, footer.coveredThrough < following ?? .init(.max) {
+            return (max(footer.coveredThrough, read), true)
+        }
+        // A footer that covers what the next segment holds is wrong.
         if let following { return (max(read, Position(following.rawValue - 1)), true) }
         if let end = salvage.end, max(end, read) >= proven { return (max(end, read), true) }
         let bound =
@@ -250,11 +257,12 @@ struct RepairPlan {
 
     /// Positions behind a sealed end were acknowledged if a checkpoint names them, or if a file stood
     /// for them of which nothing can be read, or which takes the very place where the log goes on.
-    private mutating func closeChain(_ useless: [SurveyedFile]) {
+    private mutating func closeChain(_ useless: [SurveyedFile], _ rivals: [SurveyedFile]) {
         guard !isOpenEnded else { return }
-        let places = useless.compactMap { file in
-            file.header == nil || file.named == next ? file.named : nil
-        }
+        let places =
+            useless.compactMap { file in
+                file.header == nil || file.named == next ? file.named : nil
+            } + rivals.compactMap { $0.named == next ? $0.named : nil }
         guard let furthest = (places + [proven]).max(), furthest >= next else { return }
         let through = max(next, furthest).advanced(capped: FormatLimit.segmentEventsMax)
         guard through >= next else { return }
@@ -277,11 +285,12 @@ extension SurveyedFile {
         return (named == base ? 1 : 0) < (other.named == other.base ? 1 : 0)
     }
 
+    /// True for a sealed segment in its place. One that can be appended to may have been truncated, so
+    /// that another file has more of its lines.
     private var isSoundInPlace: Bool {
-        if case .damaged = state { return false }
-        return named == base
+        if case .sealed = state { return named == base }
+        return false
     }
-
 }
 
 extension Position {

@@ -98,21 +98,30 @@ struct RewriteJournal {
         bytes = Array(encoded[Self.prefixBytes..<end])
     }
 
-    /// Finishes what a cut interrupted: the bytes are in the segment again on return.
+    /// True if the bytes are within a file. What is written again was read from the segment, so of a
+    /// shorter one the journal is not: an older copy was put in the segment's place.
+    private func fits(_ file: any File) throws(LogError) -> Bool {
+        let size = try storage { () throws(FileError) in try file.size() }
+        return offset + bytes.count <= size
+    }
+
+    /// Finishes what a cut interrupted: the bytes are in the segment again on return. A journal that
+    /// is not of this file is left alone.
     func apply(to name: String, in directory: String, _ fileSystem: any FileSystem) throws(LogError)
     {
         guard SegmentName.base(name) == segment else { return }
         let file = try storage { () throws(FileError) in
             try fileSystem.open(directory + "/" + name, .readWrite)
         }
+        guard try fits(file) else { return }
         // The journal that was read may be in the page cache only: a new one first.
         try Self.rewrite(
             bytes, then: [], at: offset, of: file, segment: segment, in: directory, fileSystem)
     }
 
     /// A segment's file as it will be once the journal has been applied.
-    func overlaid(on file: any File, name: String) -> any File {
-        guard SegmentName.base(name) == segment else { return file }
+    func overlaid(on file: any File, name: String) throws(LogError) -> any File {
+        guard SegmentName.base(name) == segment, try fits(file) else { return file }
         return OverlaidFile(file, bytes, at: offset)
     }
 

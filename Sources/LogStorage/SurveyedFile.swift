@@ -63,7 +63,7 @@ struct SurveyedFile {
         } catch let error where error.code == .wrongKind || error.code == .symbolicLink {
             return SurveyedFile(name: name, bytes: 0, state: .unreadable, reason: error.reason)
         } catch { throw LogError(error) }
-        let file = journal?.overlaid(on: plain, name: name) ?? plain
+        let file = try journal?.overlaid(on: plain, name: name) ?? plain
         let (bytes, start) = try storage { () throws(FileError) in
             (try file.size(), try file.read(at: 0, count: SegmentHeader.encodedBytes))
         }

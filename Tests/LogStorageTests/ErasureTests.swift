@@ -2,11 +2,37 @@
 // things in the folder that the log never put there.
 
 import DaybookTestKit
+import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
 import TestSupport
 import Testing
+
+/// The machine's file system, where no link may be removed, as in another user's folder.
+private struct LinksStay: FileSystem {
+    let files: POSIXFileSystem
+
+    func remove(_ path: String) throws(FileError) {
+        do throws(FileError) { _ = try files.open(path, .read) } catch let error
+            where error.code == .symbolicLink
+        {
+            throw FileError(.readOnly, operation: "remove", path: path, reason: "no permission")
+        }
+        try files.remove(path)
+    }
+
+    func createDirectory(_ path: String) throws(FileError) { try files.createDirectory(path) }
+    func list(_ path: String) throws(FileError) -> [String] { try files.list(path) }
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        try files.open(path, mode)
+    }
+    func rename(_ path: String, to newPath: String) throws(FileError) {
+        try files.rename(path, to: newPath)
+    }
+    func removeDirectory(_ path: String) throws(FileError) { try files.removeDirectory(path) }
+    func syncDirectory(_ path: String) throws(FileError) { try files.syncDirectory(path) }
+}
 
 @Suite struct ErasureTests {
     private static func environment(
@@ -54,6 +80,45 @@ import Testing
         let next = try Log(at: TestLog.path, environment: Self.environment(files, seed: 2))
         #expect(next.id != log.id && next.incarnation != log.incarnation)
         #expect(next.next == Position(1))
+    }
+
+    @Test(.verifies("ACC-6"), arguments: ["erasing", "erasing-with-secrets"])
+    func `a folder that is no log is not emptied, whatever its files are called`(
+        name: String
+    ) throws {
+        let files = InMemoryFileSystem()
+        try files.createDirectory(TestLog.path)
+        for name in [name, "thesis.txt"] { files[TestLog.path + "/" + name] = [1] }
+        let before = files.image
+        for create in [true, false] {
+            let error = #expect(throws: LogError.self) {
+                try Log(
+                    at: TestLog.path, create: create,
+                    environment: Self.environment(files, seed: 2))
+            }
+            #expect(error?.code == .notALog)
+            #expect(files.image == before)
+        }
+    }
+
+    @Test(.verifies("ACC-6"))
+    func `a symbolic link that cannot be removed is not followed`() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/" + UUID().uuidString
+        let (log, other) = (folder + "/log", folder + "/other")
+        for path in [log, other] {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true)
+        }
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Data([1]).write(to: URL(filePath: other + "/doc"))
+        try FileManager.default.createSymbolicLink(
+            atPath: log + "/photos", withDestinationPath: other)
+        #expect(throws: FileError.self) {
+            try LinksStay(files: POSIXFileSystem()).removeAll(log + "/photos")
+        }
+        #expect(FileManager.default.fileExists(atPath: other + "/doc"))
+        try POSIXFileSystem().removeAll(log + "/photos")
+        #expect(FileManager.default.fileExists(atPath: other + "/doc"))
     }
 
     @Test(.verifies("ACC-5", "ACC-6"))

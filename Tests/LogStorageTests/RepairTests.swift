@@ -297,6 +297,92 @@ import Testing
     }
 
     @Test(.verifies("REP-2"))
+    func `the positions of a file that was overwritten by another's copy are not given away`()
+        throws
+    {
+        let log = try DamagedLog(on: InMemoryFileSystem()).released()
+        try log.write(try log.read(log.path(1)), to: log.path(2))
+        let report = try log.repair().repair()
+        let lost = try #require(report.lost.first)
+        #expect(lost.lowerBound == Position(19) && report.lost.count == 1)
+        let again = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
+        #expect(again.next > Position(27), "an acknowledged position is given to another event")
+    }
+
+    @Test(.verifies("REP-2"))
+    func `a whole copy elsewhere is better than a truncated file in its place`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem()).released()
+        let whole = try log.read(log.path(1))
+        let commit = try log.commits(1)[2]
+        try log.write(whole, to: log.path(2))
+        // As if a killed writer had left it: whole commits, and preallocated space.
+        let kept = Array(whole[..<commit.offset])
+        let size = (kept.count / 4_096 + 2) * 4_096
+        try log.write(
+            kept + [UInt8](repeating: 0, count: size - kept.count), to: log.path(1))
+        let report = try log.repair().repair()
+        #expect(!report.lost.contains { $0.lowerBound < Position(19) }, "\(report.lost)")
+    }
+
+    @Test(.verifies("REP-2"))
+    func `a forged footer that covers the next segments costs none of their lines`() throws {
+        for covered in [Position(10), Position(4_294_967_296)] {
+            let log = try DamagedLog(on: InMemoryFileSystem()).released()
+            let found = try #require(
+                try SegmentFooter.read(atEndOf: log.files.open(log.path(0), .read)))
+            var footer = found.footer
+            footer.coveredThrough = covered
+            try log.change(log.path(0)) {
+                $0.replaceSubrange(found.start..., with: footer.encoded())
+            }
+            #expect(try log.repair().repair().lost == [], "\(covered)")
+        }
+    }
+
+    @Test(.verifies("REC-9"))
+    func `a copy of bytes that lie after the segment's end is of another file, and is ignored`()
+        throws
+    {
+        let log = try DamagedLog(on: InMemoryFileSystem(), ending: .killed).released()
+        let size = try log.read(log.path(2)).count
+        for offset in [size - 10, size, 30_000_000] {
+            var bytes = Array("DAYBOOKR".utf8)
+            bytes.append(littleEndian: log.ranges[2].lowerBound.rawValue)
+            bytes.append(littleEndian: UInt64(offset))
+            bytes.append(littleEndian: UInt64(50))
+            bytes += [UInt8](repeating: 7, count: 50)
+            bytes.append(littleEndian: XXH64.hash(bytes.span.bytes))
+            let copy = log.moved(to: try #require(log.files as? InMemoryFileSystem).snapshot())
+            try copy.write(bytes, to: DamagedLog.path("rewrite"))
+            #expect(try !copy.isDamaged(), "\(offset)")
+            #expect(try copy.repair().plan().actions == [])
+            let open = try Log(
+                at: TestLog.path, account: DamagedLog.account,
+                environment: TestLog.environment(copy.files))
+            #expect(open.next == Position(28))
+            #expect(try copy.read(copy.path(2)).count == size)
+        }
+    }
+
+    @Test(.verifies("REP-1", "CHK-6"))
+    func `a bad checkpoint is set aside, and the good one stays`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem()).released()
+        for _ in 0..<2 { try storeCheckpoint(log) }
+        try log.change(DamagedLog.path("checkpoints/a")) { $0.append(1) }
+        let good = try log.read(DamagedLog.path("checkpoints/b"))
+        let report = try log.repair().repair()
+        #expect(report.actions.map(\.name) == ["checkpoints/a"])
+        #expect(
+            report.actions[0].quarantinedAs == DamagedLog.path("quarantine/checkpoints-a.damaged"))
+        #expect(try log.repair().plan().actions == [])
+        #expect(try log.image()["checkpoints/a"] == nil)
+        // A bad copy of bytes to be written again is no reason to touch checkpoints.
+        try log.write([1, 2, 3], to: DamagedLog.path("rewrite"))
+        #expect(try log.repair().repair().actions.map(\.name) == ["rewrite"])
+        #expect(try log.read(DamagedLog.path("checkpoints/b")) == good)
+    }
+
+    @Test(.verifies("REP-2"))
     func `an older copy of a live segment in the place of the sealed one is completed by a hole`()
         throws
     {
@@ -334,7 +420,7 @@ import Testing
         let log = try DamagedLog(on: InMemoryFileSystem())
         try log.files.createDirectory(DamagedLog.path("checkpoints"))
         try log.write([1, 2, 3], to: DamagedLog.path("checkpoints/a"))
-        #expect(try log.repair().plan().actions == [])
+        #expect(try log.repair().plan().actions.map(\.name) == ["checkpoints/a"])
         _ = try repair("a block", log, losing: [1...4]) {
             let commit = try $0.commits(0)[0]
             try $0.change($0.path(0)) { $0[commit.offset + 30] ^= 4 }

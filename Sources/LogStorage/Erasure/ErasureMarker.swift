@@ -17,7 +17,7 @@ package struct ErasureMarker: Sendable {
 
     private var path: String { directory + "/" + name }
 
-    /// Whether an erasure was begun here and has not ended.
+    /// True if there is a file of this name.
     package var isThere: Bool {
         get throws(LogError) {
             do throws(FileError) {

@@ -19,8 +19,13 @@ struct LogErasure {
     /// Whether an erasure was begun here and has not ended; nil if none was.
     var unfinished: Unfinished? {
         get throws(LogError) {
-            if try marker(withSecrets: true).isThere { return .logAndSecrets }
-            return try marker(withSecrets: false).isThere ? .log : nil
+            do throws(FileError) {
+                let names = try fileSystem.list(directory)
+                guard LogDirectory.isErased(names) else { return nil }
+                return names.contains(LogDirectory.erasingWithSecrets) ? .logAndSecrets : .log
+            } catch let error where error.code == .notFound || error.code == .wrongKind {
+                return nil
+            } catch { throw LogError(error) }
         }
     }
 
@@ -71,7 +76,8 @@ extension FileSystem {
         do throws(FileError) {
             try remove(path)
         } catch let error where error.code == .wrongKind || error.code == .readOnly {
-            guard let names = try? list(path) else { throw error }
+            // A symbolic link that may not be removed is not followed into its folder.
+            guard isFolder(path), let names = try? list(path) else { throw error }
             for name in names { try removeAll(path + "/" + name) }
             do throws(FileError) { try removeDirectory(path) } catch {
                 // Somebody was still writing a file there.
@@ -81,5 +87,13 @@ extension FileSystem {
                 try removeDirectory(path)
             }
         }
+    }
+
+    /// True for a folder; false for a symbolic link to one.
+    private func isFolder(_ path: String) -> Bool {
+        do throws(FileError) {
+            _ = try open(path, .read)
+            return false
+        } catch { return error.code == .wrongKind }
     }
 }
