@@ -352,6 +352,43 @@ private struct Bench {
         #expect(try bench.send().positions == [1])
     }
 
+    @Test(.verifies("RPL-9"))
+    func `G6: reading ends after 10,000 pages in a row without a new event`() {
+        func read(newEvery interval: Int, pages: Int) -> (read: Int, message: String?) {
+            var bench = Bench()
+            bench.state.read(after: nil)
+            for number in 1...pages {
+                guard case .send(.read, let request) = bench.next(),
+                    let page = bench.reply(request, 200, body: "[5]", next: "\(number)").page
+                else { return (number - 1, nil) }
+                let message = bench.state.pageRecorded(
+                    page, isLast: false, hasNew: number % interval == 0)
+                if let message { return (number, message) }
+            }
+            return (pages, nil)
+        }
+        let stale = read(newEvery: .max, pages: 20_000)
+        #expect(stale.read == 10_001 && stale.message != nil)
+        #expect(read(newEvery: 9_999, pages: 25_000) == (25_000, nil))
+    }
+
+    @Test(.verifies("RPL-9"))
+    func `G2: cursors that were named before the restart are no circle`() throws {
+        var bench = Bench()
+        bench.state.read(after: nil)
+        func read(_ number: Int, next: String) throws {
+            guard case .send(.read, number) = bench.next() else { throw CancellationError() }
+            let page = try #require(bench.reply(number, 200, body: "[5]", next: next).page)
+            #expect(bench.state.pageRecorded(page, isLast: false, hasNew: false) == nil)
+        }
+        try read(1, next: "a")
+        try read(2, next: "b")
+        _ = bench.next()
+        bench.reply(3, 410)
+        try read(4, next: "a")
+        try read(5, next: "b")
+    }
+
     // MARK: Several requests
 
     @Test(.verifies("RPL-1", "SYNC-10"))

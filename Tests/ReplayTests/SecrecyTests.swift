@@ -142,15 +142,19 @@ private final class Records: Sendable {
         #expect(secrets.values.count == 1)
     }
 
-    @Test(.verifies("SEC-1"))
-    func `a verdict that repeats the token is recorded without it`() async throws {
+    /// As in `"no TOKEN\u{301}"`: a text that does not contain the token as a `String` does.
+    @Test(
+        .verifies("SEC-1"),
+        arguments: ["", "\u{301}", "\u{FE0F}", "\u{200D}", "\u{20DD}", "\u{1F3FD}"])
+    func `a verdict that repeats the token is recorded without it`(mark: String) async throws {
         struct Chatty: Transport {
+            let mark: String
             func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
                 guard case .append(let batch) = request,
                     case .array(let events) = try JSONValue(batch.span.bytes),
                     case .object(let event)? = events.first, let id = event["id"]?.stringValue
                 else { return TransportReply(status: 200, body: Array("[]".utf8)) }
-                let token = token ?? ""
+                let token = (token ?? "") + mark
                 let verdict =
                     #"{"id":"\#(id)","status":"rejected","code":"\#(token)","detail":"no \#(token)"}"#
                 return TransportReply(
@@ -162,14 +166,110 @@ private final class Records: Sendable {
             environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         let report = try await Replayer(
-            store, transport: Chatty(), credentials: BearerToken(Self.secret)
+            store, transport: Chatty(mark: mark), credentials: BearerToken(Self.secret)
         ).run()
         #expect(report.rejected == 1)
         let entry = try #require(store.view(Outbox.self).entries().first { _ in true })
-        #expect(entry.errorMessage == "no …")
-        let record = try #require(try await store.event(at: Position(2)))
-        #expect(!String(decoding: record.content.json ?? [], as: UTF8.self).contains(Self.secret))
+        #expect(entry.errorMessage == "no …" + mark)
+        try await Self.expectSilence(of: store)
         try await store.close()
+    }
+
+    /// Searches the bytes of all events, in any case, with their escapes resolved.
+    private static func expectSilence(
+        of store: EventStore, _ secret: String = secret,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        var position = Position.zero.next
+        while let event = try await store.event(at: position) {
+            var text = String(reflecting: event)
+            if let json = event.content.json {
+                text += String(decoding: json, as: UTF8.self)
+                text += String(reflecting: try JSONValue(json.span.bytes))
+            }
+            #expect(
+                Array(text.lowercased().utf8).firstRange(of: Array(secret.utf8)) == nil,
+                "position \(position)", sourceLocation: sourceLocation)
+            position = position.next
+        }
+        #expect(position.rawValue > 1)
+    }
+
+    /// Answers events with a conflict and reads with one page, both made of the token.
+    private struct Repeating: Transport {
+        var current = #"{"id":"\#(UUID(integer: 1).text)"}"#
+        var events: [String] = []
+        var next: String?
+
+        static func event(_ data: String, id: String = UUID().text) -> String {
+            """
+            {"specversion":"1.0","id":"\(id)","type":"com.example.x","sequence":"1",\
+            "source":"urn:uuid:\(UUID().text)","subject":"s","data":{"x":"\(data)"}}
+            """
+        }
+
+        func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+            guard case .append(let batch) = request else {
+                let page = "[\(events.joined(separator: ","))]"
+                return TransportReply(status: 200, body: Array(page.utf8), next: next)
+            }
+            guard case .array(let events) = try JSONValue(batch.span.bytes),
+                case .object(let event)? = events.first, let id = event["id"]?.stringValue
+            else { return TransportReply(status: 400) }
+            let verdict = #"{"id":"\#(id)","status":"conflict","current":\#(current)}"#
+            return TransportReply(status: 200, body: Array("{\"verdicts\":[\(verdict)]}".utf8))
+        }
+    }
+
+    private func report(
+        _ transport: Repeating, token: String = secret
+    ) async throws -> SyncReport {
+        let store = try await EventStore.open(
+            at: "/log", catalogue: OfflineModel.catalogue, views: [Outbox.self],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
+        try await store.append(CitySaved(userId: "u", cityId: "c"))
+        let report = try await Replayer(
+            store, transport: transport, credentials: BearerToken(token)
+        ).run()
+        try await Self.expectSilence(of: store, token.lowercased())
+        try await store.close()
+        return report
+    }
+
+    @Test(.verifies("SEC-1"))
+    func `an event of a page that holds the token is left out, however it is escaped`()
+        async throws
+    {
+        let escaped = Self.secret.utf8.map { "\\u00" + String($0, radix: 16) }.joined()
+        let report = try await report(
+            Repeating(events: [
+                Repeating.event("before"), Repeating.event(Self.secret),
+                Repeating.event("no \(Self.secret)\u{301}"), Repeating.event("\\n" + escaped),
+                Repeating.event("after"),
+            ]))
+        #expect(report.received == 2 && report.unusable == 3)
+    }
+
+    @Test(.verifies("SEC-1"))
+    func `a page whose cursor holds the token is no page`() async throws {
+        for cursor in [Self.secret, Self.secret + "\u{301}", "%78" + Self.secret.dropFirst()] {
+            let report = try await report(
+                Repeating(events: [Repeating.event("x")], next: "/v1/events?after=" + cursor))
+            #expect(report.received == 0 && report.isBehind)
+            #expect(report.message?.contains("not a page") == true)
+        }
+    }
+
+    @Test(.verifies("SEC-1"))
+    func `what a server holds instead counts as unknown if it holds the token`() async throws {
+        let event = Repeating.event(Self.secret)
+        #expect(try await report(Repeating(current: event)).conflict == 1)
+        // A token that is a UUID is one in upper case, too.
+        let token = UUID().text
+        let named = Repeating(
+            current: Repeating.event("x", id: token.uppercased()),
+            events: [Repeating.event("x", id: token.uppercased())])
+        #expect(try await report(named, token: token).unusable == 1)
     }
 
     @Test(.verifies("SEC-1")) func `no error of a transport holds what was given to it`()

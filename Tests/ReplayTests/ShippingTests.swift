@@ -478,6 +478,9 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     @Test(arguments: [
         ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000 as Int64?), ("yesterday", nil),
         ("Sun, 31 Feb 1994 08:49:37 GMT", nil), ("", nil),
+        // Cut to 32 bits these are 6 and 2026.
+        ("Sun, 4294967302 Nov 2026 08:49:37 GMT", nil),
+        ("Sun, 06 Nov 4294969322 08:49:37 GMT", nil), ("Sun, 06 Nov -001 08:49:37 GMT", nil),
     ])
     func `dates of HTTP headers are read`(text: String, milliseconds: Int64?) {
         #expect(HTTPDate.parse(text) == milliseconds)

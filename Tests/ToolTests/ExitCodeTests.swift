@@ -195,6 +195,7 @@ import Testing
             ["replay", "x", "--to", "http:///v1"], ["replay", "x", "--to", "http://a:b@127.0.0.1"],
             ["replay", "x", "--to", "http://127.0.0.1", "--timeout", "0"],
             ["replay", "x", "--to", "http://127.0.0.1", "--account", "a", "--any-account"],
+            ["replay", "x", "--to", "http://127.0.0.1", "--account", ""],
             ["replay", "x", "--to", "http://192.0.2.1", "--token-file", "t"],
             ["frobnicate"],
         ])

@@ -97,6 +97,40 @@ import Testing
         #expect(torn.status == 0 && torn.messages.contains("torn tail"))
     }
 
+    @Test(.verifies("TOOL-10"), arguments: [SIGINT, SIGTERM, SIGHUP])
+    func `a signal leaves no file, however early it comes`(signal: Int32) async throws {
+        let folder = try TemporaryFolder()
+        let filler = String(repeating: "x", count: 10_000)
+        let lines = (0..<1_000).map { _ in
+            """
+            {"specversion":"1.0","id":"\(UUID().uuidString)","type":"com.example.x",\
+            "data":{"x":"\(filler)"}}\n
+            """
+        }
+        let input = lines.joined()
+        try #require(try ToolRun.logtool("import", folder.log, "-", input: input).status == 0)
+        for _ in 0..<5 {
+            let process = Process()
+            process.executableURL = Tool.binary("logtool")
+            process.arguments = ["export", folder.log, folder.path + "/export"]
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            func names() throws -> [String] {
+                try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            }
+            while process.isRunning, try !names().contains(where: { $0.hasSuffix(".part") }) {}
+            kill(process.processIdentifier, signal)
+            process.waitUntilExit()
+            #expect(process.terminationReason == .exit)
+            // On a machine with much to do the signal may come after the end.
+            let isWhole = process.terminationStatus == 0
+            #expect(isWhole || process.terminationStatus == 130)
+            #expect(try names().sorted() == (isWhole ? ["export", "log"] : ["log"]))
+            try? FileManager.default.removeItem(atPath: folder.path + "/export")
+        }
+    }
+
     @Test(.verifies("TOOL-10", "TOOL-2"))
     func `a file is not written over, nor put in the log, and none is left half written`() throws {
         let folder = try TemporaryFolder()

@@ -8,7 +8,7 @@ import Foundation
 struct EventPage {
     private(set) var events: [ForeignEvent] = []
     private var sizes: [Int] = []
-    /// Elements that are no events.
+    /// Elements that are no events, or hold a token.
     private(set) var unusable = 0
 
     /// Bytes of events that are recorded together at most: far below what a commit holds, so that
@@ -17,8 +17,9 @@ struct EventPage {
 
     /// Reads a JSON array. One element that is no event hides no other. O(bytes).
     ///
+    /// - Parameter tokens: an event that holds one of them is unusable.
     /// - Returns: nil if it is no JSON array.
-    init?(_ body: [UInt8]) {
+    init?(_ body: [UInt8], without tokens: SentTokens) {
         let text = body.span.bytes
         var ranges: [Range<Int>] = []
         do throws(JSONError) {
@@ -30,8 +31,12 @@ struct EventPage {
             }
             try scanner.expectEnd(text)
         } catch { return nil }
+        let holdsToken = tokens.isFound(inJSON: text)
         for range in ranges {
-            if let event = try? ForeignEvent(text.extracting(range)) {
+            let element = text.extracting(range)
+            if holdsToken, tokens.isFound(inJSON: element) {
+                unusable += 1
+            } else if let event = try? ForeignEvent(element) {
                 events.append(event)
                 sizes.append(range.count)
             } else {

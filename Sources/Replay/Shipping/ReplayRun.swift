@@ -23,6 +23,7 @@ struct ReplayRun {
     /// How far the clock is off, as this run has found.
     private var clockOffset: Int64?
     private var token: AccessToken?
+    private var sentTokens = SentTokens()
     private let mail: AsyncStream<Happening>.Continuation
     private var mailbox: AsyncStream<Happening>.Iterator
     private var timers = 0
@@ -44,8 +45,6 @@ struct ReplayRun {
 
     private struct Exchange: Sendable {
         var number: Int
-        /// What the request carried.
-        var token: String?
         var answer: ReplayState.Answer
         /// Those of the answer, if it has some: read here, beside the loop.
         var verdicts: [Verdict]?
@@ -309,6 +308,7 @@ struct ReplayRun {
                 return
             }
             token = new
+            if let new { sentTokens.insert(new.value) }
             state.tokenChanged(expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow)
         } catch {
             let outcome = state.tokenFailed(
@@ -410,7 +410,7 @@ struct ReplayRun {
             verdicts = Verdict.parse(reply.body)
         }
         return Exchange(
-            number: number, token: token, answer: answer, verdicts: verdicts,
+            number: number, answer: answer, verdicts: verdicts,
             hasTimedOut: hasTimedOut, sent: sent, received: received)
     }
 
@@ -450,8 +450,9 @@ struct ReplayRun {
     private mutating func take(_ exchange: Exchange) async throws {
         requests[exchange.number] = nil
         report.underWay.subtract(sent.removeValue(forKey: exchange.number) ?? [])
+        // A server that says a token in its reply must not get it into the log.
         let outcome = state.take(
-            exchange.answer, with: exchange.verdicts, to: exchange.number,
+            exchange.answer, with: exchange.verdicts?.map(sentTokens.masked), to: exchange.number,
             now: exchange.received, random: store.randomFraction())
         // What was settled is recorded while the next batch is on its way.
         sendAhead()
@@ -472,7 +473,7 @@ struct ReplayRun {
                 clock = offset
             }
         }
-        try await record(outcome, clock: clock, token: exchange.token)
+        try await record(outcome, clock: clock)
         for (item, current) in outcome.conflicts { try await resolve(item, current) }
         if let page = outcome.page { try await record(page) }
         report.pending = pending
@@ -482,10 +483,9 @@ struct ReplayRun {
     // MARK: Records
 
     private mutating func record(
-        _ outcome: ReplayState.Outcome, clock: Int64? = nil, token: String? = nil
+        _ outcome: ReplayState.Outcome, clock: Int64? = nil
     ) async throws {
-        var settled = settled(outcome, clock: clock)
-        settled.entries = settled.entries.map { Self.entry($0, without: token) }
+        let settled = settled(outcome, clock: clock)
         if !settled.isEmpty { try await store.record(settled) }
         if outcome.forked.contains(store.incarnation) { try await takeNewName() }
     }
@@ -513,17 +513,6 @@ struct ReplayRun {
         return settled
     }
 
-    /// A server that says a token in its words must not get it into the log.
-    private static func entry(
-        _ entry: SyncSettled.Entry, without token: String?
-    ) -> SyncSettled.Entry {
-        guard let token, !token.isEmpty else { return entry }
-        var entry = entry
-        entry.code = entry.code?.replacing(token, with: "…")
-        entry.detail = entry.detail?.replacing(token, with: "…")
-        return entry
-    }
-
     /// Another log writes under this one's name: this one takes a new one.
     private mutating func takeNewName() async throws {
         try await store.mintIncarnation()
@@ -540,9 +529,17 @@ struct ReplayRun {
         guard let resolver = replayer.options.resolver,
             let conflict = try await store.conflict(in: item.lane)
         else { return }
+        guard state.mayResolve(item) else {
+            report.message =
+                "the server answers every resolution with a new conflict; the next run tries again"
+            return
+        }
         do {
             let resolution = try await resolver.resolve(conflict)
-            if try await store.resolve(conflict, resolution) { report.resolved += 1 }
+            if try await store.resolve(conflict, resolution) {
+                state.conflictResolved(item)
+                report.resolved += 1
+            }
         } catch let error as LogError {
             throw error
         } catch {
@@ -553,7 +550,8 @@ struct ReplayRun {
     // MARK: Pages
 
     private mutating func record(_ page: ReplayState.Page) async throws {
-        guard let content = EventPage(page.body) else {
+        let hasTokenInCursor = page.next.map(sentTokens.isFound(inCursor:)) ?? false
+        guard !hasTokenInCursor, let content = EventPage(page.body, without: sentTokens) else {
             state.pageRefused()
             report.message = "the answer is not a page of events"
             return
@@ -565,6 +563,7 @@ struct ReplayRun {
         // A page that leads to itself would never end.
         let isLast = content.isEmpty || next == nil || next == page.after
         if !content.isEmpty, let next { cursor = next }
+        var hasNew = false
         let parts = content.commits
         for (index, part) in parts.enumerated() {
             // The place where reading goes on is recorded with the last events before it.
@@ -578,12 +577,13 @@ struct ReplayRun {
             let received = try await receive(part, recordingIfNew: drafts)
             if !drafts.isEmpty, !received.new.isEmpty { cursor = nil }
             try await settle(received.known)
+            if !received.new.isEmpty { hasNew = true }
             report.received += received.new.count
             report.unusable += received.clashing.count
             report.refused += received.refused.count
             if received.isForked { try await takeNewName() }
         }
-        state.pageRecorded(page, isLast: isLast)
+        report.message = state.pageRecorded(page, isLast: isLast, hasNew: hasNew)
         guard isLast else { return }
         report.isBehind = false
         try await recordCursor()

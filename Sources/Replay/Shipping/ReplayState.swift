@@ -165,7 +165,13 @@ public struct ReplayState: Sendable {
         var cursor: String?
         /// The cursor was refused, and reading begins again at the beginning.
         var isRestarted = false
+        /// XXH64 hashes of the cursors that were named since the last page with a new event. A
+        /// server that makes two of them equal only ends its own reading.
+        var staleCursors: Set<UInt64> = []
     }
+
+    /// How often each lane's conflict was resolved since an event of it was settled.
+    private var resolutions: [EntityID: Int] = [:]
 
     private var token = TokenState.unknown
     /// Whether the token was renewed and nothing has shown yet that the server takes it.
@@ -193,6 +199,11 @@ public struct ReplayState: Sendable {
     static let backoffMax: Int64 = 60_000
     /// The longest time a server may make the pipeline wait.
     static let retryAfterMax: Int64 = 3_600_000
+    /// Pages in a row without a new event, after which reading ends for this time. They are
+    /// legitimate: the server hands out what this log has shipped, up to 500 events a page.
+    static let stalePagesMax = 10_000
+    /// How often a lane's conflict is resolved in a run while no event of it is settled.
+    static let resolutionsMax = 3
     /// After a renewal that failed, the next try while the old token still serves.
     static let renewalRetryMilliseconds: Int64 = 10_000
     /// How long before its end a token is renewed at the latest.
@@ -237,7 +248,7 @@ public struct ReplayState: Sendable {
         switch entry.status {
         case .pending: false
         case .failed: true
-        case .conflict: !resolvesConflicts
+        case .conflict: !resolvesConflicts || !mayResolve(EntityID(entry.lane))
         }
     }
 
@@ -258,18 +269,53 @@ public struct ReplayState: Sendable {
         if reading == nil { reading = Reading(cursor: cursor) }
     }
 
-    /// A page is in the log: reading goes on behind it, unless it was the last.
+    /// A page is in the log: reading goes on behind it, unless it was the last. G6: reading also ends
+    /// where pages without new events lead in a circle, or there are too many of them in a row.
     ///
     /// - Parameters:
     ///   - page: what was recorded.
     ///   - isLast: whether it was empty, or leads nowhere.
-    public mutating func pageRecorded(_ page: Page, isLast: Bool) {
-        reading =
-            isLast ? nil : Reading(cursor: page.next, isRestarted: reading?.isRestarted ?? false)
+    ///   - hasNew: whether it had an event that the log did not have.
+    /// - Returns: why reading ends by G6; nil if it does not.
+    @discardableResult
+    public mutating func pageRecorded(
+        _ page: Page, isLast: Bool, hasNew: Bool = true
+    ) -> String? {
+        guard !isLast, let next = page.next else {
+            reading = nil
+            return nil
+        }
+        var following = reading ?? Reading()
+        following.cursor = next
+        if hasNew { following.staleCursors = [] }
+        let hash = XXH64.hash(Array(next.utf8).span.bytes)
+        let isFirst = following.staleCursors.insert(hash).inserted
+        reading = nil
+        guard isFirst else { return "the server's pages of events lead in a circle" }
+        guard following.staleCursors.count <= Self.stalePagesMax else {
+            return "the server's last \(Self.stalePagesMax) pages of events held no new one"
+        }
+        reading = following
+        return nil
     }
 
     /// G4: what came is no page: nothing of it was recorded, and reading ends for this time.
     public mutating func pageRefused() { reading = nil }
+
+    // MARK: Conflicts
+
+    /// A resolver has decided the conflict of an event's lane.
+    mutating func conflictResolved(_ item: ReplayItem) {
+        resolutions[item.laneID, default: 0] += 1
+    }
+
+    /// Whether the conflict of an event's lane may be resolved once more in this run. A server that
+    /// answers every resolution with a conflict would get new events without end.
+    func mayResolve(_ item: ReplayItem) -> Bool { mayResolve(item.laneID) }
+
+    private func mayResolve(_ lane: EntityID) -> Bool {
+        resolutions[lane, default: 0] < Self.resolutionsMax
+    }
 
     // MARK: Conditions
 
@@ -664,6 +710,7 @@ public struct ReplayState: Sendable {
                     outcome.duplicate.append(item.position)
                 }
                 lanes.settle(item)
+                resolutions[item.laneID] = nil
                 if verdict.code == "source_fork" {
                     outcome.forked.insert(item.source)
                 }

@@ -22,8 +22,8 @@ public struct SyncReport: Hashable, Sendable {
     public var received = 0
     /// Whether other logs' events were to be read and not all of them were.
     public var isBehind = false
-    /// Events that the server handed out and that could not be taken in: they are no events, or
-    /// their id stands for something else here.
+    /// Events that the server handed out and that could not be taken in: they are no events, they
+    /// hold a token that was sent, or their id stands for something else here.
     public var unusable = 0
     /// Events that the server handed out although their types never leave a device: contents of
     /// caches, settings, records of another log. They were left out.

@@ -12,8 +12,10 @@ package enum HTTPDate {
         let months = [
             "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
         ]
-        guard parts.count == 6, let day = Int(parts[1]), parts[5] == "GMT",
-            let month = months.firstIndex(of: String(parts[2])), let year = Int(parts[3])
+        // `%d` cuts a number to 32 bits.
+        guard parts.count == 6, let day = Int(parts[1]), 1...31 ~= day, parts[5] == "GMT",
+            let month = months.firstIndex(of: String(parts[2])),
+            let year = Int(parts[3]), 0...9_999 ~= year
         else { return nil }
         let stamp =
             String(format: "%04d-%02d-%02d", year, month + 1, day) + "T" + parts[4] + "Z"

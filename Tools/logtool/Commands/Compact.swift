@@ -57,8 +57,9 @@ struct Compact: AsyncParsableCommand {
                 $0 + Int(clamping: $1.footer.eventCount)
             }
             let progress = Progress("judged", of: .items(total))
-            let work = Task { try await store.compact { count, _ in progress.update(count) } }
-            result = await Interruption.result(of: work)
+            result = await Interruption.result {
+                try await store.compact { count, _ in progress.update(count) }
+            }
             progress.finish()
         } catch { result = .failure(error) }
         try await store.close()

@@ -62,9 +62,8 @@ struct Export: AsyncParsableCommand {
 
     func run() async throws {
         try await Exit.mapping {
-            let export = Task { try work() }
             do {
-                try await Interruption.result(of: export).get()
+                try await Interruption.result { try work() }.get()
             } catch is CancellationError {
                 Message.error("interrupted; nothing was written")
                 throw Exit.interrupted

@@ -63,9 +63,8 @@ struct Inspect: AsyncParsableCommand {
         try await Exit.mapping {
             guard events else { return try summarise() }
             guard follow else { return try await list() }
-            let listing = Task { try await list() }
             do {
-                try await Interruption.result(of: listing).get()
+                try await Interruption.result { try await list() }.get()
             } catch is CancellationError {}
         }
     }

@@ -58,6 +58,7 @@ struct Replay: AsyncParsableCommand {
         guard timeout > 0, timeout <= 3_600 else {
             throw ValidationError("--timeout takes a number of seconds above 0, 3600 at most.")
         }
+        guard account != "" else { throw ValidationError("--account takes a name.") }
         guard account == nil || !anyAccount else {
             throw ValidationError("--account and --any-account exclude each other.")
         }
@@ -107,12 +108,11 @@ struct Replay: AsyncParsableCommand {
         let total = store.view(Outbox.self).count
         let progress = Progress("shipped", of: .items(total))
         let end: Replayer.End = once ? .whenNothingMoves : .never
-        let run = Task {
+        let result = await Interruption.result {
             try await replayer.run(until: end) {
                 progress.update($0.applied + $0.duplicate)
             }
         }
-        let result = await Interruption.result(of: run)
         progress.finish()
         try await store.close()
         let report = try result.get()

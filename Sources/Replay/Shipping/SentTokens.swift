@@ -1,0 +1,151 @@
+// The tokens that a run has sent: a server can send them back in whatever it answers, and none of
+// them may be recorded. Used by ReplayRun. Spec/secrets.md, SEC-1.
+
+import LogFormat
+
+/// The tokens that a run has sent, and the search for them in a server's texts.
+///
+/// Texts are compared as bytes: as a `String`, a token with a combining mark behind it is another
+/// text. Case is ignored, because a token that is a UUID is recorded in lower case.
+struct SentTokens: Sendable {
+    /// Lower case, latest last.
+    private var tokens: [[UInt8]] = []
+
+    /// Tokens that are remembered at most. A run without end renews its token again and again.
+    private static let countMax = 16
+    /// Events and cursors are searched for tokens of at least so many bytes. Shorter ones are part of
+    /// common words, and are guessed sooner than leaked.
+    private static let searchedBytesMin = 8
+
+    /// Adds a token that is about to be sent. Forgets the oldest one beyond `countMax`.
+    mutating func insert(_ token: String) {
+        let token = Self.lowercased(token.utf8)
+        guard !token.isEmpty, token != tokens.last else { return }
+        tokens.removeAll { $0 == token }
+        tokens.append(token)
+        if tokens.count > Self.countMax { tokens.removeFirst() }
+    }
+
+    /// The verdict without tokens: they are masked in its code and detail, and a `current` that holds
+    /// one is left out.
+    func masked(_ verdict: Verdict) -> Verdict {
+        guard !tokens.isEmpty else { return verdict }
+        var verdict = verdict
+        verdict.code = verdict.code.map(masked)
+        verdict.detail = verdict.detail.map(masked)
+        if let current = verdict.current, isFound(inJSON: current.json.span.bytes) {
+            verdict.current = nil
+        }
+        return verdict
+    }
+
+    /// The text with `…` in place of each token.
+    private func masked(_ text: String) -> String {
+        var bytes = Array(text.utf8)
+        for token in tokens {
+            let searched = Self.lowercased(bytes)
+            guard var found = Self.offset(of: token, in: searched) else { continue }
+            var rest: [UInt8] = []
+            var start = 0
+            while true {
+                rest += bytes[start..<found]
+                rest += "…".utf8
+                start = found + token.count
+                guard let next = Self.offset(of: token, in: searched, from: start) else { break }
+                found = next
+            }
+            bytes = rest + bytes[start...]
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Whether a JSON text holds a token, in whatever way it is escaped. O(bytes).
+    func isFound(inJSON text: RawSpan) -> Bool {
+        guard tokens.contains(where: { $0.count >= Self.searchedBytesMin }) else { return false }
+        return isFound(in: Self.unescapedJSON(text))
+    }
+
+    /// Whether a cursor holds a token, as it is or percent-encoded.
+    func isFound(inCursor cursor: String) -> Bool {
+        let bytes = Array(cursor.utf8)
+        return isFound(in: bytes) || isFound(in: Self.percentDecoded(bytes))
+    }
+
+    private func isFound(in bytes: [UInt8]) -> Bool {
+        let searched = Self.lowercased(bytes)
+        return tokens.contains {
+            $0.count >= Self.searchedBytesMin && Self.offset(of: $0, in: searched) != nil
+        }
+    }
+
+    private static func offset(
+        of token: [UInt8], in bytes: [UInt8], from start: Int = 0
+    ) -> Int? {
+        let text = bytes.span.bytes
+        var start = start
+        while let offset = text.offset(of: token[0], from: start) {
+            if text.matches(token, at: offset) { return offset }
+            start = offset + 1
+        }
+        return nil
+    }
+
+    private static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        bytes.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 }
+    }
+
+    /// The bytes of a JSON text with its escapes resolved. A token is visible ASCII, so an escape of
+    /// anything else is only a byte that matches none.
+    private static func unescapedJSON(_ text: RawSpan) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.byteCount)
+        var start = 0
+        func append(through end: Int) {
+            text.extracting(start..<end).withUnsafeBytes { bytes.append(contentsOf: $0) }
+        }
+        while let backslash = text.offset(of: UInt8(ascii: "\\"), from: start) {
+            append(through: backslash)
+            start = min(backslash + 2, text.byteCount)
+            guard backslash + 1 < text.byteCount else { break }
+            let escaped = text.byte(at: backslash + 1)
+            guard escaped == UInt8(ascii: "u"), backslash + 6 <= text.byteCount else {
+                bytes.append(escaped)
+                continue
+            }
+            start = backslash + 6
+            var value = 0
+            for offset in backslash + 2..<start {
+                value = value << 4 | (hexadecimal(text.byte(at: offset)) ?? 0xFF)
+            }
+            bytes.append(value < 0x80 ? UInt8(value) : 0xFF)
+        }
+        append(through: text.byteCount)
+        return bytes
+    }
+
+    private static func percentDecoded(_ bytes: [UInt8]) -> [UInt8] {
+        var decoded: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+                let high = hexadecimal(bytes[index + 1]), let low = hexadecimal(bytes[index + 2])
+            {
+                decoded.append(UInt8(high << 4 | low))
+                index += 3
+            } else {
+                decoded.append(bytes[index])
+                index += 1
+            }
+        }
+        return decoded
+    }
+
+    private static func hexadecimal(_ byte: UInt8) -> Int? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte - UInt8(ascii: "a")) + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte - UInt8(ascii: "A")) + 10
+        default: nil
+        }
+    }
+}
