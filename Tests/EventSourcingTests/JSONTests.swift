@@ -55,6 +55,25 @@ import Testing
         ])
     func `values that mean the same are equal`(a: String, b: String) {
         #expect(parse(a) == parse(b))
+        #expect(canonical(a) == canonical(b))
+    }
+
+    private func canonical(_ text: String) -> String? {
+        (try? JSONCanonical.text(Array(text.utf8).span.bytes))
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test(
+        .verifies("LINE-6", "CMP-26"),
+        arguments: [
+            // Compaction keeps hashes of these texts: they stay as they are.
+            (#"{"b":[1,{}],"a":true,"ab":null}"#, #"{"a":true,"ab":null,"b":[1e0,{},],}"#),
+            (#"{"a":1,"b":2,"\u0061":3}"#, #"{"a":3e0,"b":2e0,}"#),
+            (#"["\n\u0001é\u00e9",-0.0,120,-0.0125]"#, #"["\n\u0001éé",e0,12e1,-125e-4,]"#),
+            ("[0.0,1.50E+3,-7e-2,1e-123456789012345678]", "[e0,15e2,-7e-2,1e-123456789012345678,]"),
+        ])
+    func `the canonical form of a text never changes`(text: String, form: String) {
+        #expect(canonical(text) == form)
     }
 
     @Test(

@@ -253,6 +253,67 @@ import Testing
         withExtendedLifetime(reader) {}
     }
 
+    @Test(.verifies("OPS-20"), arguments: [16, 100, 2_000])
+    func `clients that pipeline keep no other client waiting`(depth: Int) async throws {
+        let server = try server()
+        let requests = String(repeating: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", count: depth)
+        let flood = try (0..<50).map { _ in try RawConnection(server.base) }
+        let attack = Task.detached {
+            while !Task.isCancelled {
+                for connection in flood { connection.sendWithoutWaiting(requests) }
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+        }
+        defer { attack.cancel() }
+        try await Task.sleep(for: .seconds(1))
+        for _ in 0..<5 {
+            let began = ContinuousClock.now
+            #expect(try status("/healthz", of: server, from: 2) == "200")
+            // Measured 0.1 s; without turns more than 10 s.
+            #expect(ContinuousClock.now - began < .seconds(5))
+        }
+    }
+
+    @Test(.verifies("OPS-5"))
+    func `a coding in HTTP 1.0 is refused, and the connection ends`() throws {
+        let server = try server()
+        let connection = try RawConnection(server.base)
+        connection.send(
+            "POST /v1/events HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"
+                + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        #expect(try connection.rest().hasPrefix("HTTP/1.1 400"))
+    }
+
+    @Test(.verifies("SYNC-40"), arguments: ["/healthz", "/readyz", "/metrics", "/v1/events", "/x"])
+    func `the reply to HEAD has no body`(path: String) throws {
+        let server = try server()
+        let connection = try RawConnection(server.base)
+        connection.send("HEAD \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        let reply = try connection.rest()
+        #expect(reply.hasPrefix("HTTP/1.1 4") && reply.hasSuffix("\r\n\r\n"))
+    }
+
+    @Test(.verifies("OPS-1", "OPS-3"))
+    func `a token file may be a symbolic link, with CRLF and a byte order mark`() throws {
+        let file = fixture.folder.appending(path: "secret")
+        try "\u{FEFF}# devices\r\ntoken-of-eva eva\r\n".write(
+            to: file, atomically: true, encoding: .utf8)
+        let link = fixture.folder.appending(path: "link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        let server = try ServerProcess(
+            database: fixture.path, options: ["--token-file", link.path])
+        #expect(try status("/v1/events", of: server, token: "token-of-eva", from: 2) == "200")
+    }
+
+    @Test(
+        .verifies("OPS-6"), arguments: ["--connections", "--shutdown-timeout", "--client-timeout"])
+    func `a number that no server can use is a usage error`(option: String) throws {
+        let result = try ServerProcess.run([
+            "--port", "0", "--database", "sqlite:\(fixture.path)", option, "\(Int.max)",
+        ])
+        #expect(result.status == 64)
+    }
+
     @Test(.verifies("OPS-22"))
     func `a body that comes too slowly ends long before its time`() async throws {
         let server = try server("--body-rate", "1000")

@@ -2,11 +2,13 @@
 // without needless escapes. Two contents are the same if their canonical texts are, byte by byte:
 // Swift's own comparison would take two spellings of one accent for equal and lose one of them.
 
+import Foundation
 import LogFormat
 
 /// Brings JSON texts into a comparable form.
 package enum JSONCanonical {
-    /// The canonical form of a text that is exactly one value. O(n log n).
+    /// The canonical form of a text that is exactly one value. O(n log n), without an allocation for
+    /// each value: a server compares what clients send while it holds the database's lock.
     ///
     /// - Throws: `JSONError`.
     package static func text(_ text: RawSpan) throws(JSONError) -> [UInt8] {
@@ -17,48 +19,161 @@ package enum JSONCanonical {
         return result
     }
 
+    /// A member of an object, by its offsets in the result. It ends where the next one starts.
+    private struct Member {
+        let start: Int
+        let nameEnd: Int
+        let end: Int
+    }
+
     private static func append(
         _ scanner: inout JSONScanner, _ text: RawSpan, depth: Int, to result: inout [UInt8]
     ) throws(JSONError) {
         switch scanner.peek(text) {
         case UInt8(ascii: "{"):
             try scanner.checkNesting(depth)
-            // Of two members with one name the later counts.
-            var members: [[UInt8]: [UInt8]] = [:]
-            try scanner.members(text) { (scanner, range) throws(JSONError) in
-                let name = JSONObjectWriter.string(JSONText.string(text, range))
-                var value: [UInt8] = []
-                try append(&scanner, text, depth: depth + 1, to: &value)
-                members[name] = value
-            }
             result.append(UInt8(ascii: "{"))
-            for member in members.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-                result += member.key
+            var members: [Member] = []
+            try scanner.members(text) { (scanner, range) throws(JSONError) in
+                let start = result.count
+                append(string: text, range, to: &result)
+                let nameEnd = result.count
                 result.append(UInt8(ascii: ":"))
-                result += member.value
+                try append(&scanner, text, depth: depth + 1, to: &result)
                 result.append(UInt8(ascii: ","))
+                members.append(Member(start: start, nameEnd: nameEnd, end: result.count))
             }
+            sort(members, in: &result)
             result.append(UInt8(ascii: "}"))
         case UInt8(ascii: "["):
             try scanner.checkNesting(depth)
             result.append(UInt8(ascii: "["))
-            var elements: [UInt8] = []
             try scanner.elements(text) { (scanner) throws(JSONError) in
-                try append(&scanner, text, depth: depth + 1, to: &elements)
-                elements.append(UInt8(ascii: ","))
+                try append(&scanner, text, depth: depth + 1, to: &result)
+                result.append(UInt8(ascii: ","))
             }
-            result += elements
             result.append(UInt8(ascii: "]"))
         case UInt8(ascii: "\""):
-            JSONText.append(JSONText.string(text, try scanner.string(text)), to: &result)
+            append(string: text, try scanner.string(text), to: &result)
         default:
             let range = try scanner.value(text, depth: depth)
             let first = text.byte(at: range.lowerBound)
             if first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") <= 9 {
-                result += JSONNumber(text, range).canonicalText
+                append(number: text, range, to: &result)
             } else {
-                result.append(contentsOf: text.extracting(range))
+                for offset in range { result.append(text.byte(at: offset)) }
             }
         }
+    }
+
+    /// Puts members, which are the end of the result, in the order of their names. Of two members with
+    /// one name the later counts.
+    private static func sort(_ members: [Member], in result: inout [UInt8]) {
+        guard let first = members.first?.start else { return }
+        let sorted = result.withUnsafeBytes { bytes -> [UInt8]? in
+            guard let base = bytes.baseAddress else { return nil }
+            /// Below 0 if the first name precedes the second, 0 if they are equal.
+            func order(_ one: Member, _ other: Member) -> Int {
+                let (a, b) = (one.nameEnd - one.start, other.nameEnd - other.start)
+                let order = memcmp(base + one.start, base + other.start, min(a, b))
+                return order == 0 ? a - b : Int(order)
+            }
+            let isSorted = zip(members, members.dropFirst()).allSatisfy { order($0, $1) < 0 }
+            if isSorted { return nil }
+            let members = members.sorted {
+                let order = order($0, $1)
+                return order == 0 ? $0.start < $1.start : order < 0
+            }
+            var sorted: [UInt8] = []
+            sorted.reserveCapacity(bytes.count - first)
+            for (index, member) in members.enumerated() {
+                if index + 1 < members.count, order(member, members[index + 1]) == 0 { continue }
+                sorted.append(contentsOf: bytes[member.start..<member.end])
+            }
+            return sorted
+        }
+        guard let sorted else { return }
+        result.removeSubrange(first...)
+        result += sorted
+    }
+
+    private static func append(string text: RawSpan, _ range: Range<Int>, to result: inout [UInt8])
+    {
+        let start = result.count
+        result.append(UInt8(ascii: "\""))
+        for offset in range {
+            let byte = text.byte(at: offset)
+            guard byte < 0x80, byte != UInt8(ascii: "\\") else {
+                result.removeSubrange(start...)
+                return JSONText.append(JSONText.string(text, range), to: &result)
+            }
+            result.append(byte)
+        }
+        result.append(UInt8(ascii: "\""))
+    }
+
+    /// Appends `JSONNumber.canonicalText`, without its allocations where the exponent is short.
+    private static func append(number text: RawSpan, _ range: Range<Int>, to result: inout [UInt8])
+    {
+        let start = result.count
+        var (offset, exponent) = (range.lowerBound, 0)
+        if text.byte(at: offset) == UInt8(ascii: "-") {
+            result.append(UInt8(ascii: "-"))
+            offset += 1
+        }
+        let digitsStart = result.count
+        var isFraction = false
+        while offset < range.upperBound {
+            let byte = text.byte(at: offset)
+            if byte | 0x20 == UInt8(ascii: "e") { break }
+            offset += 1
+            if byte == UInt8(ascii: ".") {
+                isFraction = true
+                continue
+            }
+            if isFraction { exponent -= 1 }
+            if byte != UInt8(ascii: "0") || result.count > digitsStart { result.append(byte) }
+        }
+        while result.count > digitsStart, result.last == UInt8(ascii: "0") {
+            result.removeLast()
+            exponent += 1
+        }
+        if result.count == digitsStart {
+            // Zero has no sign and no exponent.
+            result.removeSubrange(start...)
+            result.append("e0")
+            return
+        }
+        if offset < range.upperBound {
+            // 15 digits and the place of the point never overflow.
+            guard range.upperBound - offset <= 17 else {
+                result.removeSubrange(start...)
+                result += JSONNumber(text, range).canonicalText
+                return
+            }
+            var (value, isNegative) = (0, false)
+            for index in offset + 1..<range.upperBound {
+                let byte = text.byte(at: index)
+                if byte &- UInt8(ascii: "0") <= 9 {
+                    value = value * 10 + Int(byte - UInt8(ascii: "0"))
+                } else {
+                    isNegative = byte == UInt8(ascii: "-")
+                }
+            }
+            exponent += isNegative ? -value : value
+        }
+        result.append(UInt8(ascii: "e"))
+        append(integer: exponent, to: &result)
+    }
+
+    private static func append(integer: Int, to result: inout [UInt8]) {
+        if integer < 0 { result.append(UInt8(ascii: "-")) }
+        var rest = integer.magnitude
+        let start = result.count
+        repeat {
+            result.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        result[start...].reverse()
     }
 }

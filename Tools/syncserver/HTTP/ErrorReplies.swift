@@ -22,7 +22,9 @@ struct ErrorReplies: RouterMiddleware {
     ) async throws -> Response {
         var reply = try await reply(request, context, next)
         reply.headers.append(contentsOf: context.record.replyFields)
-        return reply
+        // A body after the reply to HEAD would be taken for the start of the next reply. The headers
+        // stay, the length among them. RFC 9110, section 9.3.2.
+        return request.method == .head ? reply.createHeadResponse() : reply
     }
 
     private func reply(

@@ -85,11 +85,14 @@ struct Serve: AsyncParsableCommand {
                 "\(host) is not a loopback address: tokens would cross the network in the clear; "
                     + "give --tls-certificate and --tls-key, or --behind-tls-proxy")
         }
-        guard rate >= 0, bodyRate >= 0, connections >= 1, clientTimeout >= 1, shutdownTimeout >= 1
+        // Longer times and larger numbers overflow what they are multiplied with.
+        guard (0...1_000_000_000).contains(rate), (0...1_000_000_000).contains(bodyRate),
+            (1...1_000_000).contains(connections), (1...86_400).contains(clientTimeout),
+            (1...86_400).contains(shutdownTimeout)
         else {
             throw ValidationError(
-                "--connections, --client-timeout and --shutdown-timeout are at least 1, --rate and "
-                    + "--body-rate 0")
+                "--connections is 1 to 1,000,000, --client-timeout and --shutdown-timeout are 1 to "
+                    + "86,400, --rate and --body-rate 0 to 1,000,000,000")
         }
         let mebibyte = 1_048_576
         guard (SharedCapacity.memoryMin / mebibyte...Int.max / mebibyte).contains(memory) else {

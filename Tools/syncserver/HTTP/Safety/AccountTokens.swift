@@ -41,13 +41,17 @@ struct AccountTokens: Sendable {
     ///
     /// - Throws: `Fault`; also for a file that everybody may write.
     init(file path: String) throws {
-        guard let data = FileManager.default.contents(atPath: path),
-            let text = String(data: data, encoding: .utf8)
+        // The permissions are those of the opened file: a symbolic link has its own, which say nothing.
+        var status = stat()
+        guard let file = FileHandle(forReadingAtPath: path),
+            fstat(file.fileDescriptor, &status) == 0,
+            let data = try? file.readToEnd() ?? Data(),
+            let text = String(data: data.trimmingByteOrderMark, encoding: .utf8)
         else { throw Fault(detail: "cannot read the token file \(path)", exitCode: 74) }
         var holdsPlainTokens = false
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
-            .enumerated()
-        {
+        // By bytes: "\r\n" is one Character, and not equal to "\n".
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (index, line) in lines.map(Substring.init).enumerated() {
             let words = line.split(whereSeparator: \.isWhitespace)
             if words.isEmpty || line.hasPrefix("#") { continue }
             let place = "\(path), line \(index + 1)"
@@ -76,7 +80,7 @@ struct AccountTokens: Sendable {
         guard !accounts.isEmpty else {
             throw Fault(detail: "\(path) holds no token", exitCode: 65)
         }
-        try checkPermissions(path, holdsPlainTokens)
+        try checkPermissions(UInt32(status.st_mode), path, holdsPlainTokens)
     }
 
     /// What a token stands for; nil for one that is not known here.
@@ -112,9 +116,9 @@ struct AccountTokens: Sendable {
         return Data(stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) })
     }
 
-    private mutating func checkPermissions(_ path: String, _ holdsPlainTokens: Bool) throws {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-        guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.uint16Value else { return }
+    private mutating func checkPermissions(
+        _ mode: UInt32, _ path: String, _ holdsPlainTokens: Bool
+    ) throws {
         guard mode & 0o002 == 0 else {
             throw Fault(
                 detail: "everybody may write the token file \(path), and so give himself an "
@@ -128,5 +132,12 @@ struct AccountTokens: Sendable {
         } else if mode & 0o020 != 0 {
             warning = "other users of this machine may write the account file: chmod 600"
         }
+    }
+}
+
+extension Data {
+    /// The bytes after a byte order mark at the start, which some editors write.
+    fileprivate var trimmingByteOrderMark: Data {
+        starts(with: [0xEF, 0xBB, 0xBF]) ? dropFirst(3) : self
     }
 }

@@ -51,8 +51,6 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// What a part of a body costs beside its bytes, in bytes: a body of tiny chunks is work for
     /// nothing.
     private static let partCost = 64
-    /// Requests of one connection that may wait for their replies before the next is read.
-    private static let underWayMax = 16
 
     private let connections: Connections
     private let metrics: ServerMetrics
@@ -201,7 +199,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             }
             watchPace(context)
         }
-        gate.open()
+        if use == .wanted { gate.open() } else { gate.openInTurn() }
     }
 
     /// Leaves the body with the client: a server that has too much to do does not read it. The client
@@ -240,7 +238,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func openGate() {
-        if body == .complete, underWay < Self.underWayMax { gate.open() }
+        if body == .complete, underWay == 0 { gate.openInTurn() }
     }
 
     /// What the connection does. After its last reply it is idle even if a refused body still comes:

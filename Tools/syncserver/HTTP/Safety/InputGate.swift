@@ -1,9 +1,10 @@
 // Bounds what is held of a connection's input: the first handler after TLS, in front of HTTP's
 // parser. The parser keeps whatever it does not understand yet, or does not want to, and what it has
-// parsed waits in memory for a request handler; so it is fed in small pieces, and only when
-// ConnectionGuard has use for them. What does not get past the gate stays with the client, since
+// parsed waits in memory for a request handler; so it is fed one head at a time, in small pieces, and
+// only when ConnectionGuard has use for them. What does not get past the gate stays with the client, since
 // nothing more is read meanwhile. Spec/operating.md, OPS-20.
 
+import Foundation
 import NIOCore
 
 /// Feeds the parser.
@@ -23,8 +24,11 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
         case done
     }
 
-    /// Bytes that the parser gets at once: at most so many are parsed after the gate has closed.
+    /// The most bytes that the parser gets at once.
     private static let pieceBytes = 4 * 1024
+    /// The end of a head. The parser gets no byte after one in the same piece: a piece completes one
+    /// head at most, and the gate is closed before the next one.
+    private static let headEnd = Array("\r\n\r\n".utf8)
     /// Bytes that wait at most. More come only if the client has ended its side of the connection
     /// while the gate is closed: then the system hands over all that it has.
     private static let heldBytesMax = 256 * 1024
@@ -35,7 +39,10 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var state = State.open
     private var held = ByteBuffer()
+    /// Bytes of `headEnd` that the last piece has ended with.
+    private var headEndBytes = 0
     private var requestBytes = 0
+    private var isTurnAwaited = false
     private var isFeeding = false
     private var isReadWanted = false
     private var isInputClosed = false
@@ -54,14 +61,33 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
         state = .open
         // Not at once: the caller is a handler in the middle of its work.
         let box = NIOLoopBound((gate: self, context: context), eventLoop: context.eventLoop)
-        context.eventLoop.execute {
-            let (gate, context) = box.value
-            gate.feed(context)
-            context.fireChannelReadComplete()
-            guard gate.isPassing, gate.isReadWanted else { return }
-            gate.isReadWanted = false
-            context.read()
+        context.eventLoop.execute { box.value.gate.resume(box.value.context) }
+    }
+
+    /// Opens the gate for what no request handler waits for: the next request, or a refused body.
+    /// Held bytes wait for their turn (`InputTurns`). Bytes that are still with the system need none:
+    /// the event loop polls before it reads them.
+    func openInTurn() {
+        guard state == .closed, let context else { return }
+        guard held.readableBytes > 0 else { return open() }
+        guard !isTurnAwaited else { return }
+        isTurnAwaited = true
+        InputTurns.current(context.eventLoop).append { [weak self] in
+            guard let self else { return false }
+            isTurnAwaited = false
+            guard state == .closed, let context = self.context else { return false }
+            state = .open
+            resume(context)
+            return true
         }
+    }
+
+    private func resume(_ context: ChannelHandlerContext) {
+        feed(context)
+        context.fireChannelReadComplete()
+        guard isPassing, isReadWanted else { return }
+        isReadWanted = false
+        context.read()
     }
 
     /// Keeps from the parser what comes, but for the piece that it is working on.
@@ -109,9 +135,8 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isFeeding else { return }
         isFeeding = true
         defer { isFeeding = false }
-        while state == .open,
-            let piece = held.readSlice(
-                length: min(Self.pieceBytes, held.readableBytes)), piece.readableBytes > 0
+        while state == .open, let piece = held.readSlice(length: nextPieceBytes()),
+            piece.readableBytes > 0
         {
             requestBytes += piece.readableBytes
             context.fireChannelRead(wrapInboundOut(piece))
@@ -127,5 +152,29 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
             isInputClosed = false
             context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
         }
+    }
+
+    /// Bytes from the start of `held` to the end of a head, or to the end of a piece.
+    private func nextPieceBytes() -> Int {
+        let count = min(Self.pieceBytes, held.readableBytes)
+        let (length, matched) = held.withUnsafeReadableBytes { bytes -> (Int, Int) in
+            guard let base = bytes.baseAddress else { return (0, headEndBytes) }
+            var (offset, matched) = (0, headEndBytes)
+            while offset < count {
+                if matched == 0 {
+                    // In one step: a body has few of these bytes.
+                    guard let next = memchr(base + offset, 0x0D, count - offset)
+                    else { return (count, 0) }
+                    offset = UnsafeRawPointer(next) - base
+                }
+                let byte = bytes[offset]
+                matched = byte == Self.headEnd[matched] ? matched + 1 : byte == 0x0D ? 1 : 0
+                offset += 1
+                if matched == Self.headEnd.count { return (offset, 0) }
+            }
+            return (count, matched)
+        }
+        headEndBytes = matched
+        return length
     }
 }

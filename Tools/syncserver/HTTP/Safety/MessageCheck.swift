@@ -44,7 +44,10 @@ final class MessageCheck: ChannelInboundHandler, RemovableChannelHandler {
         let codings = head.headers["Transfer-Encoding"]
         let hosts = head.headers["Host"].count
         return hosts <= 1 && (hosts == 1 || head.version != .http1_1)
-            && (codings.isEmpty || codings.map { $0.lowercased() } == ["chunked"])
+            // HTTP/1.0 has no codings: another server would take the chunks for the body, or for
+            // further requests. RFC 9112, section 6.1.
+            && (codings.isEmpty
+                || head.version == .http1_1 && codings.map { $0.lowercased() } == ["chunked"])
             && head.method != .CONNECT
     }
 
