@@ -99,13 +99,13 @@ struct ModelViews: Sendable {
     func stampReplaced(by fact: Fact) -> ModelStamp? {
         switch fact {
         case .city(let user, let city, _): marks[Mark(user: user, city: city)]?.stamp
-        case .noteUpdated(let note, _, _): notes[note]?.content?.stamp
+        case .noteUpdated(let note, _, _), .noteDeleted(let note, _): notes[note]?.content?.stamp
         case .preferences(let user, let changes):
             changes.keys.compactMap { settings[user]?[$0]?.stamp }.max()
         case .course(let user, _): courses[user]?.stamp
         case .review(let user, _, let review, _, _):
             reviews[ReviewKey(user: user, review: review)]?.stamp
-        case .noteAdded, .noteDeleted, .lesson, .trip, .other: nil
+        case .noteAdded, .lesson, .trip, .other: nil
         }
     }
 
