@@ -25,6 +25,16 @@ import Testing
     }
 
     @Test(.verifies("OPS-10"))
+    func `a mistyped path is no empty database`() throws {
+        let path = fixture.folder.appending(path: "typo.db").path
+        for command in [["erase", "--account", "ana"], ["prune", "--unused-for", "1d"]] {
+            let done = try ServerProcess.run(command + ["--yes", "--database", "sqlite:\(path)"])
+            #expect(done.status == 66)
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test(.verifies("OPS-10"))
     func `an erased account leaves no trace, and the others stay`() async throws {
         let server = try ServerProcess(database: fixture.path, "--token-file", try tokens())
         let ana = ServerClient(base: server.base, token: "first")

@@ -30,6 +30,28 @@ import Testing
         func close() {}
     }
 
+    /// Does not answer until it is told to.
+    private final class SilentStorage: EventStorage {
+        let gate = Mutex(false)
+
+        func append(_ batch: [ReceivedEvent], account: String) -> [Verdict] { [] }
+        func page(
+            account: String, source: UUID?, after cursor: EventCursor?, limit: Int
+        ) -> EventPage { EventPage(lines: [], next: .serial(0)) }
+        func checkReadiness() async throws {
+            while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        func close() {}
+    }
+
+    @Test(.verifies("OPS-7")) func `a probe does not wait for ever for the storage`() async throws {
+        let storage = SilentStorage()
+        let probe = ReadinessProbe(storage, timeout: .milliseconds(20))
+        for _ in 0..<3 { await #expect(throws: StorageError.self) { try await probe.check() } }
+        storage.gate.withLock { $0 = true }
+        try await eventually { (try? await probe.check()) != nil }
+    }
+
     @Test(.verifies("OPS-7"), arguments: [nil, StorageError(.failed, "failure")])
     func `probes share one look at the storage for a time, whatever it found`(
         failure: StorageError?

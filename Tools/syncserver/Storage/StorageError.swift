@@ -7,6 +7,8 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     package enum Code: Sendable {
         /// The file belongs to something else, or to a newer version of this server.
         case wrongDatabase
+        /// There is no database at the path.
+        case missing
         /// Reading or writing failed; what was asked for did not happen.
         case failed
         /// There is no room to write. Reading may go on.

@@ -1,17 +1,21 @@
 // How many files and connections this process may have open. A server that runs into the limit can
 // accept no client, so the limit is raised, and the connections are kept below it.
 
+import ArgumentParser
 import Foundation
 
 /// The limit on open descriptors.
 enum DescriptorLimit {
     /// What is left for the database, the log and the system.
     private static let reserve = 64
+    /// With fewer, the event loops and the database cannot be opened.
+    private static let leastCount: rlim_t = 32
 
     /// Raises the limit as far as the system lets it.
     ///
     /// - Returns: how many of `connections` may be open.
-    static func raise(for connections: Int) -> Int {
+    /// - Throws: exit code 74 if not even the server's own files can be opened.
+    static func raise(for connections: Int) throws(ExitCode) -> Int {
         var limit = rlimit()
         #if canImport(Darwin)
             let resource = RLIMIT_NOFILE
@@ -24,6 +28,11 @@ enum DescriptorLimit {
             limit.rlim_cur = min(wanted, limit.rlim_max)
             _ = setrlimit(resource, &limit)
             guard getrlimit(resource, &limit) == 0 else { return connections }
+        }
+        guard limit.rlim_cur >= leastCount else {
+            throw SyncServer.failure(
+                "the system lets this process open \(limit.rlim_cur) files, and it needs "
+                    + "\(leastCount); raise the limit (ulimit -n)", 74)
         }
         return limit.rlim_cur >= wanted
             ? connections : max(1, Int(clamping: limit.rlim_cur) - reserve)

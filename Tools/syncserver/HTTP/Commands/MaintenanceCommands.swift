@@ -17,7 +17,7 @@ struct Migrate: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let storage = try await storage.openForMaintenance()
+            let storage = try await storage.openForMaintenance(creating: true)
             let version = try await storage.schemaVersion()
             try storage.close()
             try SyncServer.print("up to date: \(version)")
@@ -50,7 +50,8 @@ struct Erase: AsyncParsableCommand {
         let opened: any StorageMaintenance
         let count: Int
         do {
-            opened = try await storage.openForMaintenance(lockSeconds: locks.wait)
+            opened = try await storage.openForMaintenance(
+                creating: false, lockSeconds: locks.wait)
             count = try await opened.eventCount(account: account)
         } catch { throw SyncServer.failure(error, "nothing was erased: ") }
         do {
@@ -89,7 +90,8 @@ struct Prune: AsyncParsableCommand {
         let opened: any StorageMaintenance
         let accounts: [String]
         do {
-            opened = try await storage.openForMaintenance(lockSeconds: locks.wait)
+            opened = try await storage.openForMaintenance(
+                creating: false, lockSeconds: locks.wait)
             accounts = try await opened.accounts(unusedSince: limit)
         } catch { throw SyncServer.failure(error, "nothing was erased: ") }
         var failures: [any Error] = []

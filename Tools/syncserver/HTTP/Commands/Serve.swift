@@ -113,7 +113,7 @@ struct Serve: AsyncParsableCommand {
         let storage: any EventStorage
         let server: HTTPServerBuilder
         let metrics = ServerMetrics()
-        let connectionsMax = DescriptorLimit.raise(for: connections)
+        let connectionsMax = try DescriptorLimit.raise(for: connections)
         let open = Connections(atMost: connectionsMax, metrics: metrics)
         let capacity = SharedCapacity(
             connections: connectionsMax, memory: memory * 1_048_576, hasAccounts: tokenFile != nil)

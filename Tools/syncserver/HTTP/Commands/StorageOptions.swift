@@ -4,6 +4,7 @@
 
 import ArgumentParser
 import EventSourcing
+import Foundation
 import OfflineModel
 import SyncServerPostgreSQL
 import SyncServerStorage
@@ -30,15 +31,23 @@ struct StorageOptions: ParsableArguments {
 
     /// Opens the storage for what is done to whole accounts. Brings it up to date, too.
     ///
-    /// - Parameter lockSeconds: how long to wait for a server that holds a lock.
+    /// - Parameters:
+    ///   - creating: whether an SQLite file is created if it is missing.
+    ///   - lockSeconds: how long to wait for a server that holds a lock.
     /// - Throws: `StorageError`.
-    func openForMaintenance(lockSeconds: Int = 60) async throws -> any StorageMaintenance {
+    func openForMaintenance(
+        creating: Bool, lockSeconds: Int = 60
+    ) async throws -> any StorageMaintenance {
         switch database {
         case .sqlite(let path):
-            try SQLiteEventStorage(
+            guard creating || FileManager.default.fileExists(atPath: path) else {
+                throw StorageError(
+                    .missing, "there is no database at \(path); check --database")
+            }
+            return try SQLiteEventStorage(
                 path: path, catalogue: OfflineModel.catalogue, lockWait: .seconds(lockSeconds))
         case .postgres(let url):
-            try await PostgreSQLEventStorage(
+            return try await PostgreSQLEventStorage(
                 PostgreSQLLocation(url), catalogue: OfflineModel.catalogue)
         }
     }

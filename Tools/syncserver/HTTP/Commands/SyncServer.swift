@@ -21,7 +21,8 @@ struct SyncServer: AsyncParsableCommand {
         abstract: "Takes in the events of daybook logs, each once, and gives them out again.",
         discussion: """
             Without a subcommand it serves: see "syncserver serve --help". Exit codes: 64 usage, \
-            65 a database, a token file or a certificate that cannot be used, 74 I/O.
+            65 a database, a token file or a certificate that cannot be used, 66 no database at \
+            the path, 74 I/O.
             """,
         subcommands: [Serve.self, Migrate.self, Erase.self, Prune.self, MakeToken.self],
         defaultSubcommand: Serve.self)
@@ -41,13 +42,21 @@ struct SyncServer: AsyncParsableCommand {
         return ExitCode(code)
     }
 
+    private static func exitCode(of code: StorageError.Code) -> Int32 {
+        switch code {
+        case .wrongDatabase: 65
+        case .missing: 66
+        case .failed, .noRoom: 74
+        }
+    }
+
     /// Says it of an error of the storage or of a token file, and nothing of others.
     ///
     /// - Parameter consequence: what a failure of the storage means for the command.
     static func failure(_ error: any Error, _ consequence: String = "") -> any Error {
         switch error {
         case let error as StorageError:
-            failure(consequence + error.detail, error.code == .wrongDatabase ? 65 : 74)
+            failure(consequence + error.detail, exitCode(of: error.code))
         case let error as AccountTokens.Fault: failure(error.detail, error.exitCode)
         default: error
         }
