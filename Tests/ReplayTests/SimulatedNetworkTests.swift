@@ -249,6 +249,22 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         #expect(line.server.batches.last == [ids[1]])
     }
 
+    @Test func `a reply that was on its way to a client before reaches nobody`() async throws {
+        let line = Line([.replyMixedUp], Choices(seed: 3))
+        while line.count(.replyMixedUp) == 0 {
+            _ = try? await line.network.send(.append(batch: Ledger.body([ids[0]])), token: nil)
+        }
+        line.network.hangUp()
+        line.network.reconnect()
+        let hits = line.count(.replyMixedUp)
+        while line.count(.replyMixedUp) == hits {
+            let reply = try? await line.network.send(
+                .append(batch: Ledger.body([ids[1]])), token: nil)
+            let verdicts = reply.flatMap { Verdict.parse($0.body) }
+            #expect(verdicts?.map(\.id).contains(ids[0]) != true)
+        }
+    }
+
     @Test func `the same choices give the same trace, others another`() async {
         func hash(_ seed: UInt64) async -> UInt64 {
             let line = Line(NetworkFault.allCases, Choices(seed: seed))

@@ -6,8 +6,9 @@
 // - A request may be lost, doubled, or arrive late: any time later, behind newer ones, at any replica.
 //   What arrives late is answered, and nobody hears the answer.
 // - A reply may be lost, late, cut off, garbled, malformed; it may lack verdicts, or come as the
-//   answer to a later request. It never claims `applied` or `duplicate` of its own: a network that
-//   lies about that can make any client lose events.
+//   answer to a later request of the same client (a client that is started again has connections of
+//   its own). It never claims `applied` or `duplicate` of its own: a network that lies about that can
+//   make any client lose events.
 // - Something in between may answer: redirections, refusals, overload, captive portals.
 // - At every step between request and reply the rest of the world goes on (`meanwhile`), and may hang
 //   up (`hangUp`): then `send` fails, and what is under way arrives late or never.
@@ -85,8 +86,14 @@ public final class SimulatedNetwork: Transport {
     /// The client goes: the request under way fails, and so do later ones until `reconnect`.
     public func hangUp() { state.withLock { $0.isHungUp = true } }
 
-    /// A client is there again.
-    public func reconnect() { state.withLock { $0.isHungUp = false } }
+    /// A client is there again, on connections of its own: replies that were on their way to the one
+    /// before reach nobody. Its requests may still arrive.
+    public func reconnect() {
+        state.withLock { state in
+            state.isHungUp = false
+            state.lateReplies = []
+        }
+    }
 
     /// Lets every request that is still under way arrive, in any order.
     public func deliverAll() async { while await deliverLate() {} }

@@ -89,7 +89,8 @@ extension StoreHistory {
             model.offset = abs(offset) <= 1_000 ? 0 : offset
         }
         let time = try await adoptRecord()
-        model.hear(at: time)
+        // A reply without a date tells nothing of the clock.
+        model.hear(at: time, tellsClock: ahead != nil)
         for position in settled { model.settle(position) }
         for (line, word) in answered { take(word, of: line, at: time, &report) }
     }

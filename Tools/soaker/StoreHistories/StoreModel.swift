@@ -233,7 +233,6 @@ package struct StoreModel: Sendable {
         (durable...lines.count).contains(count) && (count == durable || ends.contains(count))
     }
 
-    /// Only so many lines were on the disk.
     /// The server was heard of. A folded record tells nothing new of the clock.
     mutating func hear(at time: Int64, tellsClock: Bool = true) {
         let known = contacts.last?.offset ?? 0
@@ -250,6 +249,7 @@ package struct StoreModel: Sendable {
         if corrected >= 0, present < 0 || corrected < present { offset = last.offset }
     }
 
+    /// Only so many lines were on the disk.
     mutating func cut(to count: Int) {
         contacts = contacts.filter { $0.position <= count }
         ends = ends.filter { $0 <= count }
