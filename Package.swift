@@ -243,8 +243,8 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "OfflineModel", "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
-                "TestSupport", "syncserver",
+                "DaybookTestKit", "OfflineModel", "SyncServerAdmission", "SyncServerPostgreSQL",
+                "SyncServerStorage", "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird"),
             ],

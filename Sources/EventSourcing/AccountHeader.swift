@@ -26,21 +26,25 @@ package enum AccountHeader {
     /// The account that a value names. A `%` without two digits stands for itself: such a value
     /// equals no account's.
     package static func account(of value: String) -> String {
-        let bytes = Array(value.utf8)
-        var account: [UInt8] = []
+        String(decoding: percentDecoded(Array(value.utf8)), as: UTF8.self)
+    }
+
+    /// Bytes with their percent-encoding resolved. A `%` without two digits stands for itself. O(n).
+    package static func percentDecoded(_ bytes: [UInt8]) -> [UInt8] {
+        var decoded: [UInt8] = []
         var index = 0
         while index < bytes.count {
             if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
-                let high = Character(UnicodeScalar(bytes[index + 1])).hexDigitValue,
-                let low = Character(UnicodeScalar(bytes[index + 2])).hexDigitValue
+                let high = JSONText.hexadecimalDigit(bytes[index + 1]),
+                let low = JSONText.hexadecimalDigit(bytes[index + 2])
             {
-                account.append(UInt8(high << 4 | low))
+                decoded.append(UInt8(high << 4 | low))
                 index += 3
             } else {
-                account.append(bytes[index])
+                decoded.append(bytes[index])
                 index += 1
             }
         }
-        return String(decoding: account, as: UTF8.self)
+        return decoded
     }
 }

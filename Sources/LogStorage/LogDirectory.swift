@@ -25,9 +25,10 @@ package enum LogDirectory {
     /// How the names of files end that repair writes before it puts them in their place.
     package static let repairSuffix = ".repair"
 
+    /// What a log may begin with. A marker of an erasure without a log is not of a log.
     private static let known: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
-        files, erasing, erasingWithSecrets,
+        files,
     ]
 
     /// True for `<segment name>[.<number>].repair`.
@@ -72,12 +73,7 @@ package enum LogDirectory {
             )
         }
         let segments = names.filter { SegmentName.base($0) != nil }.sorted()
-        let markers: Set = [erasing, erasingWithSecrets]
-        if segments.isEmpty,
-            let other = names.sorted().first(where: {
-                !known.contains($0) || markers.contains($0)
-            })
-        {
+        if segments.isEmpty, let other = names.sorted().first(where: { !known.contains($0) }) {
             throw LogError(
                 .notALog, path: path,
                 "the folder holds other things (\(other)) and no log. Name an empty or new folder")

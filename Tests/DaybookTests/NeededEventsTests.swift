@@ -130,6 +130,18 @@ private struct Saves: Projection, Codable {
         }
     }
 
+    /// Compacts as a program does that does not know the app's view.
+    private func compactWithoutTheView() async throws -> CompactionReport {
+        let tool = try await EventStore.open(
+            at: "/log", catalogue: OfflineModel.catalogue,
+            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true,
+            environment: environment)
+        for _ in 0..<2 { try await tool.checkpoint() }
+        let report = try await tool.compact()
+        try await tool.close()
+        return report
+    }
+
     @Test(.verifies("CMP-30", "CHK-2"), arguments: [false, true])
     func `a program that does not know the view keeps its events, also after a kill`(
         isKilled: Bool
@@ -152,14 +164,7 @@ private struct Saves: Projection, Codable {
                 views: OfflineModel.views + [Outbox.self])
             let plan = try preview.report(now: 0, summary: { _, _, _ in nil }, progress: { _ in })
             #expect(removedEdits(plan) == 0 && plan.keptForViews.map(\.view) == ["edits"])
-            let tool = try await EventStore.open(
-                at: "/log", catalogue: OfflineModel.catalogue,
-                views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true,
-                environment: environment)
-            for _ in 0..<2 { try await tool.checkpoint() }
-            let report = try await tool.compact()
-            #expect(removedEdits(report) == 0)
-            try await tool.close()
+            #expect(removedEdits(try await compactWithoutTheView()) == 0)
         }
         loseCheckpoints()
         let again = try await open([Edits.self])
@@ -199,14 +204,8 @@ private struct Saves: Projection, Codable {
         for _ in 0..<2 { try slots.write(older) }
         try log.close()
         #expect(slots.usable().allSatisfy { !$0.states.contains { $0.name.hasSuffix("needs") } })
-        let tool = try await EventStore.open(
-            at: "/log", catalogue: OfflineModel.catalogue,
-            views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true,
-            environment: environment)
-        for _ in 0..<2 { try await tool.checkpoint() }
-        let report = try await tool.compact()
+        let report = try await compactWithoutTheView()
         #expect(removedEdits(report) == 0 && report.keptForViews.map(\.view) == ["edits"])
-        try await tool.close()
     }
 
     @Test(.verifies("CMP-30"))

@@ -1,5 +1,6 @@
 // The JSON reader: what it takes, what it refuses, and when two values are the same.
 
+import DaybookTestKit
 import EventSourcing
 import TestSupport
 import Testing
@@ -74,6 +75,25 @@ import Testing
         ])
     func `the canonical form of a text never changes`(text: String, form: String) {
         #expect(canonical(text) == form)
+    }
+
+    @Test(.verifies("LINE-6"))
+    func `a number's canonical text is the same whether it is parsed or copied`() throws {
+        try Property.check("numbers", runs: 2_000) { choices in
+            func digits(_ counts: ClosedRange<Int>) -> String {
+                (0..<choices.int(in: counts))
+                    .map { _ in choices.bool() ? "0" : "\(choices.int(in: 0...9))" }.joined()
+            }
+            var text = choices.bool() ? "-" : ""
+            text += choices.bool() ? "0" : "\(choices.int(in: 1...9))" + digits(0...6)
+            if choices.bool() { text += "." + digits(1...6) }
+            if choices.bool() {
+                text += choices.element(of: ["e", "E", "e+", "e-", "E-"]) + digits(1...22)
+            }
+            let bytes = Array(text.utf8)
+            let parsed = JSONNumber(bytes.span.bytes, 0..<bytes.count).canonicalText
+            try #require(canonical(text) == String(decoding: parsed, as: UTF8.self), "\(text)")
+        }
     }
 
     @Test(

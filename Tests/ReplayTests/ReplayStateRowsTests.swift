@@ -342,7 +342,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-9"), arguments: [403, 404, 405, 413, 422, 301])
-    func `G3: a server that lets nobody read does not stop shipping`(status: Int) throws {
+    func `G3: a server that refuses every read does not stop shipping`(status: Int) throws {
         var bench = Bench()
         bench.state.read(after: nil)
         #expect(bench.next() == .send(.read(after: nil), number: 1))

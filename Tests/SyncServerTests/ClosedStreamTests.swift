@@ -11,19 +11,11 @@ import Testing
 
     /// Runs a shell's command line in which `$server` is the server and `$database` its database.
     private func run(_ line: String) throws -> (status: Int32, message: String) {
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", line]
-        process.environment = ProcessInfo.processInfo.environment.merging([
-            "server": ServerProcess.binary.path, "database": "sqlite:\(fixture.path)",
-        ]) { $1 }
-        let messages = Pipe()
-        process.standardError = messages
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
-        let text = try messages.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+        try ServerProcess.run(
+            ["-c", line], executable: URL(filePath: "/bin/sh"),
+            environment: [
+                "server": ServerProcess.binary.path, "database": "sqlite:\(fixture.path)",
+            ])
     }
 
     @Test(

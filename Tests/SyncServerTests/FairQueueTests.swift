@@ -1,6 +1,7 @@
 // The division of the server's capacities among accounts: the decisions, without a server, a clock
 // or threads. Spec/operating.md, OPS-6 and OPS-21.
 
+import DaybookTestKit
 import EventSourcing
 import SyncServerAdmission
 import Synchronization
@@ -77,12 +78,52 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-21"))
-    func `small amounts do not keep a large one waiting for ever`() {
+    func `a small amount does not wait for a large one that is not free`() {
         var queue = FairQueue(FairShares(capacity: 10, isDivided: true))
         #expect(queue.join(0, for: 5, account: "ana") == [0])
         #expect(queue.join(1, for: 8, account: "bob") == [])
-        #expect(queue.join(2, for: 1, account: "eva") == [])
-        #expect(queue.release(5, account: "ana") == [1, 2])
+        #expect(queue.join(2, for: 1, account: "eva") == [2])
+        #expect(queue.release(5, account: "ana") == [1])
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `small amounts pass a large one up to its own amount, then they wait for it`() {
+        var queue = FairQueue(FairShares(capacity: 10, isDivided: true))
+        #expect(queue.join(0, for: 5, account: "ana") == [0])
+        #expect(queue.join(1, for: 8, account: "bob") == [])
+        for ticket in 2..<6 {
+            let account = EntityID("\(ticket)")
+            #expect(queue.join(ticket, for: 2, account: account) == [ticket])
+            #expect(queue.release(2, account: account) == [])
+        }
+        #expect(queue.join(6, for: 1, account: "eva") == [])
+        #expect(queue.release(5, account: "ana") == [1, 6])
+    }
+
+    @Test(.verifies("OPS-21")) func `every request gets its turn in the end`() throws {
+        try Property.check("fair queue") { choices in
+            var queue = FairQueue(FairShares(capacity: 40, isDivided: true))
+            var owners: [Int: (account: EntityID, amount: Int)] = [:]
+            var running: [Int] = []
+            for ticket in 0..<choices.int(in: 1...60) {
+                let account = EntityID("\(choices.int(in: 0...6))")
+                let amount = choices.int(in: 1...40)
+                owners[ticket] = (account, amount)
+                running += queue.join(ticket, for: amount, account: account)
+                if !running.isEmpty, choices.bool() {
+                    let done = running.remove(at: choices.int(in: 0...running.count - 1))
+                    running += queue.release(owners[done]!.amount, account: owners[done]!.account)
+                    owners[done] = nil
+                }
+                try #require(queue.used == running.reduce(0) { $0 + owners[$1]!.amount })
+                try #require(queue.used <= 40)
+            }
+            while let done = running.popLast() {
+                running += queue.release(owners[done]!.amount, account: owners[done]!.account)
+                owners[done] = nil
+            }
+            try #require(owners.isEmpty, "wait for ever")
+        }
     }
 
     @Test(.verifies("OPS-21"))
@@ -90,10 +131,10 @@ extension EntityID: ExpressibleByStringLiteral {
         var queue = FairQueue(FairShares(capacity: 10, isDivided: true))
         #expect(queue.join(0, for: 5, account: "ana") == [0])
         #expect(queue.join(1, for: 8, account: "bob") == [])
-        #expect(queue.join(2, for: 1, account: "eva") == [])
-        #expect(queue.leave(1, account: "bob") == [2])
-        #expect(queue.release(5, account: "ana") == [])
-        #expect(queue.release(1, account: "eva") == [])
+        #expect(queue.join(2, for: 6, account: "eva") == [])
+        #expect(queue.leave(1, account: "bob") == [])
+        #expect(queue.release(5, account: "ana") == [2])
+        #expect(queue.release(6, account: "eva") == [])
         #expect(queue.used == 0)
     }
 

@@ -305,6 +305,20 @@ import Testing
         #expect(try status("/v1/events", of: server, token: "token-of-eva", from: 2) == "200")
     }
 
+    @Test(.verifies("OPS-3"))
+    func `a link does not hide that its token file may be written by all`() throws {
+        let file = fixture.folder.appending(path: "secret")
+        try "token-of-eva eva\n".write(to: file, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
+        let link = fixture.folder.appending(path: "link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        let end = try ServerProcess.run([
+            "--port", "0", "--database", "sqlite:\(fixture.path)", "--token-file", link.path,
+        ])
+        #expect(end.status == 65)
+        #expect(end.message.contains(link.path))
+    }
+
     @Test(
         .verifies("OPS-6"), arguments: ["--connections", "--shutdown-timeout", "--client-timeout"])
     func `a number that no server can use is a usage error`(option: String) throws {

@@ -89,11 +89,14 @@ final class ServerProcess {
         return process.terminationStatus
     }
 
-    /// Runs a server that is expected to end at once.
-    static func run(_ arguments: [String]) throws -> (status: Int32, message: String) {
+    /// Runs a server, or another program, that is expected to end by itself.
+    static func run(
+        _ arguments: [String], executable: URL = binary, environment: [String: String] = [:]
+    ) throws -> (status: Int32, message: String) {
         let process = Process()
-        process.executableURL = binary
+        process.executableURL = executable
         process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let messages = Pipe()
         process.standardOutput = FileHandle.nullDevice
         process.standardError = messages

@@ -63,14 +63,11 @@ package struct CompactionPreview {
             views.fold(Event(prefix, content: draft, catalogue: catalogue, lineBytes: 0))
         }
         let directory = reader.directory
-        let newest = CheckpointSlots(directory, fileSystem: fileSystem).usable()
-            .first { $0.position <= last }
-        let others = (newest?.states ?? []).filter {
-            !$0.isOfStore && !views.names.contains($0.name)
-        }
-        let states = newest?.states ?? []
-        let needs = views.needs.adding(
-            ViewNeeds(restoredFrom: states) ?? ViewNeeds(ofAllViewsIn: states), but: views.names)
+        let states =
+            CheckpointSlots(directory, fileSystem: fileSystem).usable()
+            .first { $0.position <= last }?.states ?? []
+        let others = states.filter { !$0.isOfStore && !views.names.contains($0.name) }
+        let needs = views.needs.adding(storedIn: states, but: views.names)
         let horizon = CompactionHorizon.present(views, at: last, others: others, needs: needs)
         let survey = CompactionSurvey(reader, horizon, catalogue: catalogue, isLiveSealed: true)
         var report = try survey.report(now: now) { progress(count + $0) }

@@ -33,10 +33,14 @@ struct ViewNeeds: Codable, Hashable, Sendable {
         needs = Set(needs + more).sorted { EntityID($0.view) < EntityID($1.view) }
     }
 
-    /// These needs and those of views that are not known here.
-    func adding(_ others: ViewNeeds, but known: Set<String>) -> ViewNeeds {
+    /// These needs and those that stored states tell of views that are not known here. Where none
+    /// are stored, a program must assume of such a view that it needs all events.
+    func adding(storedIn states: [StoredState], but known: Set<String>) -> ViewNeeds {
+        let others =
+            ViewNeeds(restoredFrom: states)?.needs
+            ?? states.filter { !$0.isOfStore }.map { Need(view: $0.name, types: nil) }
         var result = self
-        result.add(others.needs.filter { !known.contains($0.view) })
+        result.add(others.filter { !known.contains($0.view) })
         return result
     }
 
@@ -64,12 +68,6 @@ struct ViewNeeds: Codable, Hashable, Sendable {
             let needs = try? JSONDecoder().decode(ViewNeeds.self, from: Data(state.bytes))
         else { return nil }
         self = needs
-    }
-
-    /// All events, for each of the views that stored states are of: what a program must assume of
-    /// views that it does not know.
-    init(ofAllViewsIn states: [StoredState]) {
-        add(states.filter { !$0.isOfStore }.map { Need(view: $0.name, types: nil) })
     }
 }
 

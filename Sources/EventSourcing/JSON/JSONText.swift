@@ -60,15 +60,21 @@ package enum JSONText {
         guard offset + 4 <= text.byteCount else { return nil }
         var value: UInt32 = 0
         for index in offset..<offset + 4 {
-            let byte = text.byte(at: index)
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt32(byte - 0x30)
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt32(byte - 0x57)
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): value = value << 4 | UInt32(byte - 0x37)
-            default: return nil
-            }
+            guard let digit = hexadecimalDigit(text.byte(at: index)) else { return nil }
+            value = value << 4 | digit
         }
         return value
+    }
+
+    /// The value of a hexadecimal digit in either case.
+    @inline(__always)
+    package static func hexadecimalDigit(_ byte: UInt8) -> UInt32? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt32(byte - UInt8(ascii: "a")) + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt32(byte - UInt8(ascii: "A")) + 10
+        default: nil
+        }
     }
 
     /// Appends a string with its quotation marks, escaping only what must be.

@@ -179,6 +179,73 @@ public struct JSONNumber: Hashable, Sendable {
             + (wideExponent.isEmpty ? Array("e\(exponent)".utf8) : Array("e".utf8) + wideExponent)
     }
 
+    /// Appends the `canonicalText` of the number at a range of checked text, without its allocations
+    /// where the exponent is short.
+    static func appendCanonicalText(
+        of text: RawSpan, _ range: Range<Int>, to result: inout [UInt8]
+    ) {
+        let start = result.count
+        var (offset, exponent) = (range.lowerBound, 0)
+        if text.byte(at: offset) == UInt8(ascii: "-") {
+            result.append(UInt8(ascii: "-"))
+            offset += 1
+        }
+        let digitsStart = result.count
+        var isFraction = false
+        while offset < range.upperBound {
+            let byte = text.byte(at: offset)
+            if byte | 0x20 == UInt8(ascii: "e") { break }
+            offset += 1
+            if byte == UInt8(ascii: ".") {
+                isFraction = true
+                continue
+            }
+            if isFraction { exponent -= 1 }
+            if byte != UInt8(ascii: "0") || result.count > digitsStart { result.append(byte) }
+        }
+        while result.count > digitsStart, result.last == UInt8(ascii: "0") {
+            result.removeLast()
+            exponent += 1
+        }
+        if result.count == digitsStart {
+            // Zero has no sign and no exponent.
+            result.removeSubrange(start...)
+            result.append("e0")
+            return
+        }
+        if offset < range.upperBound {
+            // 15 digits and the place of the point never overflow.
+            guard range.upperBound - offset <= 17 else {
+                result.removeSubrange(start...)
+                result += JSONNumber(text, range).canonicalText
+                return
+            }
+            var (value, isNegative) = (0, false)
+            for index in offset + 1..<range.upperBound {
+                let byte = text.byte(at: index)
+                if byte &- UInt8(ascii: "0") <= 9 {
+                    value = value * 10 + Int(byte - UInt8(ascii: "0"))
+                } else {
+                    isNegative = byte == UInt8(ascii: "-")
+                }
+            }
+            exponent += isNegative ? -value : value
+        }
+        result.append(UInt8(ascii: "e"))
+        append(integer: exponent, to: &result)
+    }
+
+    private static func append(integer: Int, to result: inout [UInt8]) {
+        if integer < 0 { result.append(UInt8(ascii: "-")) }
+        var rest = integer.magnitude
+        let start = result.count
+        repeat {
+            result.append(UInt8(ascii: "0") + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        result[start...].reverse()
+    }
+
     /// The nearest double.
     public var doubleValue: Double { Double(text) ?? .nan }
 

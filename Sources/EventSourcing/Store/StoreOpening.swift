@@ -26,12 +26,9 @@ struct StoreOpening {
         self.views = views
         let checkpoint = log.takeCheckpoint()
         let states = checkpoint?.states ?? []
-        let storedNeeds = ViewNeeds(restoredFrom: states)
         needs =
             keepsUnknownStates
-            ? views.needs.adding(
-                storedNeeds ?? ViewNeeds(ofAllViewsIn: states), but: views.names)
-            : views.needs
+            ? views.needs.adding(storedIn: states, but: views.names) : views.needs
         views.discarded = DiscardedEvents(restoredFrom: states)
         views.restore(states)
         var floorThrough = Position.zero
@@ -46,7 +43,8 @@ struct StoreOpening {
         }
         checkpointing.finish(stateBytes: states.reduce(0) { $0 + $1.bytes.count })
         checkpointing.areNeedsNew =
-            needs != storedNeeds ?? ViewNeeds() && catalogue.isConcerned(by: needs)
+            needs != ViewNeeds(restoredFrom: states) ?? ViewNeeds()
+            && catalogue.isConcerned(by: needs)
         let covered = checkpoint?.position ?? .zero
         let first = min(views.next, floorThrough.next)
         let total = Int(clamping: log.next.rawValue - first.rawValue)

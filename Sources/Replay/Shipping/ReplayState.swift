@@ -269,7 +269,7 @@ public struct ReplayState: Sendable {
         if reading == nil { reading = Reading(cursor: cursor) }
     }
 
-    /// A page is in the log: reading goes on behind it, unless it was the last. G6: reading also ends
+    /// A page is in the log: reading goes on after it, unless it was the last. G6: reading also ends
     /// where pages without new events lead in a circle, or there are too many of them in a row.
     ///
     /// - Parameters:

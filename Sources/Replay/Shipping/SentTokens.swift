@@ -1,11 +1,12 @@
 // The tokens that a run has sent: a server can send them back in whatever it answers, and none of
 // them may be recorded. Used by ReplayRun. Spec/secrets.md, SEC-1.
 
+import EventSourcing
 import LogFormat
 
 /// The tokens that a run has sent, and the search for them in a server's texts.
 ///
-/// Texts are compared as bytes: as a `String`, a token with a combining mark behind it is another
+/// Texts are compared as bytes: as a `String`, a token with a combining mark after it is another
 /// text. Case is ignored, because a token that is a UUID is recorded in lower case.
 struct SentTokens: Sendable {
     /// Lower case, latest last.
@@ -44,17 +45,13 @@ struct SentTokens: Sendable {
         var bytes = Array(text.utf8)
         for token in tokens {
             let searched = Self.lowercased(bytes)
-            guard var found = Self.offset(of: token, in: searched) else { continue }
             var rest: [UInt8] = []
             var start = 0
-            while true {
-                rest += bytes[start..<found]
-                rest += "…".utf8
+            while let found = Self.offset(of: token, in: searched, from: start) {
+                rest += bytes[start..<found] + Array("…".utf8)
                 start = found + token.count
-                guard let next = Self.offset(of: token, in: searched, from: start) else { break }
-                found = next
             }
-            bytes = rest + bytes[start...]
+            if start > 0 { bytes = rest + bytes[start...] }
         }
         return String(decoding: bytes, as: UTF8.self)
     }
@@ -68,7 +65,7 @@ struct SentTokens: Sendable {
     /// Whether a cursor holds a token, as it is or percent-encoded.
     func isFound(inCursor cursor: String) -> Bool {
         let bytes = Array(cursor.utf8)
-        return isFound(in: bytes) || isFound(in: Self.percentDecoded(bytes))
+        return isFound(in: bytes) || isFound(in: AccountHeader.percentDecoded(bytes))
     }
 
     private func isFound(in bytes: [UInt8]) -> Bool {
@@ -113,39 +110,10 @@ struct SentTokens: Sendable {
                 continue
             }
             start = backslash + 6
-            var value = 0
-            for offset in backslash + 2..<start {
-                value = value << 4 | (hexadecimal(text.byte(at: offset)) ?? 0xFF)
-            }
+            let value = JSONText.hex(text, at: backslash + 2) ?? 0xFF
             bytes.append(value < 0x80 ? UInt8(value) : 0xFF)
         }
         append(through: text.byteCount)
         return bytes
-    }
-
-    private static func percentDecoded(_ bytes: [UInt8]) -> [UInt8] {
-        var decoded: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
-                let high = hexadecimal(bytes[index + 1]), let low = hexadecimal(bytes[index + 2])
-            {
-                decoded.append(UInt8(high << 4 | low))
-                index += 3
-            } else {
-                decoded.append(bytes[index])
-                index += 1
-            }
-        }
-        return decoded
-    }
-
-    private static func hexadecimal(_ byte: UInt8) -> Int? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte - UInt8(ascii: "a")) + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte - UInt8(ascii: "A")) + 10
-        default: nil
-        }
     }
 }

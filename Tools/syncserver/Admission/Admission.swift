@@ -19,7 +19,7 @@ package final class Admission: Sendable {
     private struct Waiter {
         let continuation: CheckedContinuation<Void, any Error>
         /// Ends the waiting after `waitMax`. Cancelled with the waiting, or each request would leave
-        /// a task behind that sleeps.
+        /// a sleeping task.
         var timeout: Task<Void, any Error>?
     }
 

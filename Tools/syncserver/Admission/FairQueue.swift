@@ -13,6 +13,8 @@ package struct FairQueue: Sendable {
     private struct Waiter {
         let ticket: Ticket
         let amount: Int
+        /// What was granted to others, whose turn comes later, while this did not fit.
+        var passed = 0
     }
 
     private var shares: FairShares
@@ -65,19 +67,27 @@ package struct FairQueue: Sendable {
         return grantTurns()
     }
 
-    /// Accounts beyond their share are passed over. The first that is not, and whose amount is not
-    /// free, ends the round: smaller amounts of others would keep it waiting for ever.
+    /// Accounts beyond their share are passed over. One whose amount is not free is passed by smaller
+    /// amounts, of together no more than its own: it waits for at most twice what it would without
+    /// them, and a small request does not wait for a large one.
     private mutating func grantTurns() -> [Ticket] {
         var granted: [Ticket] = []
+        var passed: [EntityID] = []
+        var passable = Int.max
         var index = 0
-        while index < turns.count {
+        while index < turns.count, passable > 0, shares.used < shares.capacity {
             let account = turns[index]
             guard let first = lines[account]?.first else { preconditionFailure("none waits") }
-            switch shares.grant(first.amount, to: account) {
+            switch first.amount <= passable ? shares.grant(first.amount, to: account) : .exhausted {
             case .beyondShare: index += 1
-            case .exhausted: return granted
+            case .exhausted:
+                passed.append(account)
+                passable = min(passable, first.amount - first.passed)
+                index += 1
             case .granted:
                 granted.append(first.ticket)
+                for account in passed { lines[account]?[0].passed += first.amount }
+                if !passed.isEmpty { passable -= first.amount }
                 lines[account]?.removeFirst()
                 turns.remove(at: index)
                 if lines[account]?.isEmpty == true {

@@ -30,7 +30,7 @@ final class InputTurns {
         return turns
     }
 
-    /// Waits for a turn behind those that wait already.
+    /// Waits for a turn after those that wait already.
     ///
     /// - Parameter body: what is done in the turn; returns false if there was nothing to do.
     func append(_ body: @escaping () -> Bool) {
