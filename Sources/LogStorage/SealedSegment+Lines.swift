@@ -16,6 +16,8 @@ extension SealedSegment {
         let entry = footer.frames[frames]
         var scanner = SegmentScanner(
             file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
+        // Known only where all lines are read.
+        var count: UInt64? = frames == 0 ? 0 : nil
         while true {
             try check()
             let step = try storage { () throws(FileError) in try scanner.next() }
@@ -25,6 +27,7 @@ extension SealedSegment {
                     try footer.check(commit, path)
                     frames += 1
                 }
+                count? += UInt64(commit.lines.count)
                 for line in commit.lines where line.prefix.position >= first {
                     let bytes = scanner.plaintext.span.bytes.extracting(line.range)
                     guard try body(line.prefix, bytes) else { return false }
@@ -33,13 +36,15 @@ extension SealedSegment {
                 let last = Position(scanner.expected.rawValue - 1)
                 guard offset == footerAt, last == footer.lines?.upperBound,
                     footer.isCompacted || last == footer.coveredThrough,
-                    frames == footer.frames.count
+                    frames == footer.frames.count, count ?? footer.eventCount == footer.eventCount
                 else {
                     throw LogError(
                         .corrupt, path: path, offset: offset,
                         positions: scanner.expected...max(scanner.expected, footer.coveredThrough),
-                        "the segment ends at position \(last); its footer says "
-                            + "\(footer.lines?.upperBound ?? .zero), and that it covers "
+                        "the segment ends at position \(last)"
+                            + (count.map { " after \($0) lines" } ?? "")
+                            + "; its footer says \(footer.lines?.upperBound ?? .zero) after "
+                            + "\(footer.eventCount), and that it covers "
                             + "\(footer.coveredThrough)")
                 }
                 return true

@@ -29,13 +29,19 @@ import Testing
                 let range = start..<min(bytes.count, start + 512)
                 bytes.replaceSubrange(range, with: repeatElement(0, count: range.count))
             case 7:
-                // A footer with right checksums that covers other positions than its lines.
+                // A footer with right checksums that says something else than its lines.
                 guard let length = SegmentFooter.length(atEnd: bytes.span.bytes),
                     length <= bytes.count,
                     var footer = try? SegmentFooter(
                         bytes.span.bytes.extracting(bytes.count - length..<bytes.count))
                 else { return }
-                footer.coveredThrough = footer.coveredThrough.advanced(by: choices.int(in: 1...9))
+                switch choices.int(in: 0...2) {
+                case 0:
+                    let more = choices.int(in: 1...9)
+                    footer.coveredThrough = footer.coveredThrough.advanced(by: more)
+                case 1: footer.eventCount += UInt64(choices.int(in: 1...9))
+                default: footer.eventCount -= 1
+                }
                 bytes.replaceSubrange((bytes.count - length)..., with: footer.encoded())
             case 8:
                 guard var header = try? SegmentHeader(bytes.span.bytes) else { return }
