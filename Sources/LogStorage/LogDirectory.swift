@@ -14,6 +14,8 @@ package enum LogDirectory {
     package static let newRewriteJournal = "rewrite.new"
     /// A compacted segment that has not got its name yet.
     package static let newSegment = "compaction.new"
+    /// What a kill can leave in the folder. The next writer removes it.
+    static let temporary = [newRewriteJournal, newSegment]
     package static let reserve = "reserve"
     /// What is too big for an event; of no concern to the log itself.
     package static let files = "files"

@@ -168,7 +168,22 @@ package struct LogRepair {
             }
         }
         let others = try plan.actions.isEmpty ? badCheckpoints() : storedViews()
-        return (plan, (journalDamage.map { [$0] } ?? []) + others)
+        return (plan, (journalDamage.map { [$0] } ?? []) + (try unremovable()) + others)
+    }
+
+    /// What has the name of a file that a writer is about to write and that it cannot remove.
+    private func unremovable() throws(LogError) -> [RepairAction] {
+        var actions: [RepairAction] = []
+        for name in LogDirectory.temporary {
+            do throws(FileError) {
+                _ = try fileSystem.open(path(name), .read)
+            } catch let error where error.code == .wrongKind {
+                actions.append(RepairAction(verb: .quarantine, name: name, reason: error.reason))
+            } catch let error where error.code == .notFound || error.code == .symbolicLink {
+                continue  // A link is removed, not what it points to.
+            } catch { throw LogError(error) }
+        }
+        return actions
     }
 
     /// The log's segments. A repair that was interrupted may have left nothing but its own files: then

@@ -70,6 +70,12 @@ package struct LogVerifier {
         guard !names.isEmpty else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
+        for name in LogDirectory.temporary {
+            // A folder of that name stops every writer.
+            do throws(FileError) {
+                _ = try fileSystem.open(directory + "/" + name, .read)
+            } catch where error.code == .wrongKind { throw LogError(error) } catch {}
+        }
         var summary = VerificationSummary()
         var next = Position(1)
         var first: SegmentHeader?

@@ -452,6 +452,26 @@ import Testing
         #expect(try log.read(DamagedLog.path("notes.repair")) == [1])
     }
 
+    @Test(.verifies("REP-1"), arguments: ["rewrite.new", "compaction.new"])
+    func `a folder in the place of a file that a writer removes is moved away`(
+        name: String
+    ) throws {
+        let log = try DamagedLog(on: InMemoryFileSystem())
+        #expect(try log.repair().plan().actions == [])
+        try log.files.createDirectory(DamagedLog.path(name))
+        let path = DamagedLog.path(name)
+        let error = #expect(throws: LogError.self) {
+            try LogVerifier(TestLog.path, fileSystem: log.files).verify { _, _ in nil }
+        }
+        #expect(error?.path == path)
+        #expect(try log.repair().plan().actions.map(\.name) == [name])
+        #expect(try log.repair().repair().lost == [])
+        #expect(try log.repair().plan().actions == [])
+        #expect(try log.files.list(DamagedLog.path("quarantine")).contains { $0.hasPrefix(name) })
+        let summary = try LogVerifier(TestLog.path, fileSystem: log.files).verify { _, _ in nil }
+        #expect(summary.findings == [])
+    }
+
     @Test(.verifies("REP-3", "CMP-30"))
     func `a state that does not follow from lines is still there after a repair`() throws {
         for ending in DamagedLog.Ending.allCases {

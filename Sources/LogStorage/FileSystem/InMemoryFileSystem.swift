@@ -46,10 +46,11 @@ public final class InMemoryFileSystem: FileSystem {
         return InMemoryFile(self, node: node, path: path, isReadOnly: mode == .read)
     }
 
-    /// Renames a file, replacing what was there.
+    /// Renames a file, replacing what was there, or a folder with all that is in it.
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         try state.withLock { (state) throws(FileError) in
             try state.check("rename", path)
+            if state.directories.contains(path) { return state.moveFolder(path, to: newPath) }
             guard let node = state.names.removeValue(forKey: path) else {
                 throw state.error(.notFound, "rename", path)
             }

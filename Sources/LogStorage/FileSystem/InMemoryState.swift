@@ -62,6 +62,15 @@ struct InMemoryState {
         return lastNode
     }
 
+    mutating func moveFolder(_ path: String, to newPath: String) {
+        func moved(_ name: String) -> String {
+            name == path || name.hasPrefix(path + "/")
+                ? newPath + name.dropFirst(path.count) : name
+        }
+        directories = Set(directories.map(moved))
+        names = Dictionary(uniqueKeysWithValues: names.map { (moved($0), $1) })
+    }
+
     mutating func close(_ node: UInt64, _ owner: ObjectIdentifier) {
         nodes[node]?.opens -= 1
         if nodes[node]?.lockedBy == owner { nodes[node]?.lockedBy = nil }
