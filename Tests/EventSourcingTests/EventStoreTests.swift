@@ -305,6 +305,24 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
+    @Test(.verifies("LINE-5"))
+    func `the time of an event that could not be recorded does not count`() async throws {
+        let clock = Clock(1_000_000)
+        let files = InMemoryFileSystem()
+        let store = try await open(files, now: { clock.now })
+        try await store.append([draft("a")])
+        clock.now += 60_000
+        files.setQuota(files.image.values.reduce(0) { $0 + $1.count })
+        let large = draft("large", bytes: 200_000)
+        await #expect(throws: LogError.self) { try await store.append([large]) }
+        files.setQuota(nil)
+        clock.now -= 30_000
+        try await store.append([draft("b")])
+        let second = try #require(try await store.event(at: Position(2)))
+        #expect(second.time == Timestamp(milliseconds: clock.now))
+        try await store.close()
+    }
+
     @Test func `a closed store refuses work`() async throws {
         let store = try await open(InMemoryFileSystem())
         try await store.close()

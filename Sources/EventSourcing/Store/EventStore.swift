@@ -467,6 +467,7 @@ public actor EventStore {
             pending = PendingAppends()
         } catch {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
+            if let before = batch.floorBefore { floor = before }
             if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
             batch.tell(error)
             throw error
@@ -844,6 +845,7 @@ public actor EventStore {
             return (batch.results, false)
         }
         guard !isNothing || joins else { return (batch.results, false) }
+        if pending.floorBefore == nil { pending.floorBefore = floor }
         for event in batch.events { floor.add(event.time) }
         pending.add(batch, relaxed: false)
         return (batch.results, true)

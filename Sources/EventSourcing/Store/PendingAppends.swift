@@ -18,6 +18,9 @@ struct PendingAppends {
 
     typealias Caller = CheckedContinuation<[Appended], any Error>
     var hasTimer = false
+    /// The store's floor without the durable events: their times do not count if they cannot be
+    /// written.
+    var floorBefore: TimeFloor?
     /// Whether something waits that must be recorded although the disk is full.
     var drawsOnReserve = false
 
