@@ -121,7 +121,7 @@ extension CityCommands {
             new: (city.id, cached.storageSize, cached.isExplicitDownload))
         if let error = evictions.error { throw error }
         for cityId in evictions.cityIds {
-            try remove(cityId, .limit, in: &transaction)
+            try removeWithDownloads(cityId, .limit, in: &transaction)
         }
         try transaction.append(cached, replacing: cities.copyStamp(city.id))
     }
@@ -134,6 +134,19 @@ extension CityCommands {
         let cities = transaction.view(CitiesView.self)
         let last = [cities.copyStamp(cityId), cities.lastSave(of: cityId)].compactMap(\.self).max()
         try transaction.append(CityRemoved(cityId: cityId, reason: reason), replacing: last)
+    }
+
+    /// Removes a copy and the download jobs of its city. A download that the user asked for and that
+    /// is not finished outlives a copy that goes by itself: it brings a new one.
+    private static func removeWithDownloads(
+        _ cityId: String, _ reason: CityRemoved.Reason,
+        in transaction: inout EventStore.Transaction
+    ) throws {
+        try remove(cityId, reason, in: &transaction)
+        for job in transaction.view(DownloadsView.self).jobs(of: cityId)
+        where reason == .user || !job.isExplicit || !job.status.isUnfinished {
+            try transaction.append(DownloadRemoved(jobId: job.id))
+        }
     }
 
     /// Looks at a cached city, which counts as an access.
@@ -165,15 +178,15 @@ extension CityCommands {
     public func remove(_ cityId: String) async throws {
         try CitySaved.require(cityId, "city id")
         try await store.write(drawingOnReserve: true) { transaction in
-            let jobs = transaction.view(DownloadsView.self).jobs(of: cityId)
             let isCached = transaction.view(CitiesView.self).offline(cityId) != nil
-            guard isCached || !jobs.isEmpty else {
+            guard
+                isCached || !transaction.view(DownloadsView.self).jobs(of: cityId).isEmpty
+            else {
                 throw EventError(
                     .refused, "the city \(cityId) is neither cached nor being downloaded")
             }
             // Also if it was not cached yet: it is not wanted any more.
-            try Self.remove(cityId, .user, in: &transaction)
-            for job in jobs { try transaction.append(DownloadRemoved(jobId: job.id)) }
+            try Self.removeWithDownloads(cityId, .user, in: &transaction)
         }
         try await files.collect()
     }
@@ -196,10 +209,10 @@ extension CityCommands {
             report.evicted = evictions.cityIds
             report.limit = evictions.error
             for cityId in report.outdated {
-                try Self.remove(cityId, .age, in: &transaction)
+                try Self.removeWithDownloads(cityId, .age, in: &transaction)
             }
             for cityId in report.evicted {
-                try Self.remove(cityId, .limit, in: &transaction)
+                try Self.removeWithDownloads(cityId, .limit, in: &transaction)
             }
             return report
         }

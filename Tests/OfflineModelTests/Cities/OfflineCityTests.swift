@@ -246,6 +246,33 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-6", "CITY-8", "CITY-10"))
+    func `a copy that goes for lack of room or for its age takes its downloads along`()
+        async throws
+    {
+        let bench = try await Bench()
+        let downloads = bench.store.downloads
+        for city in ["old", "refreshed", "wanted"] { try await bench.cache(city) }
+        let automatic = try await downloads.queue("old", isExplicit: false)
+        let asked = try await downloads.queue("wanted")
+        bench.clock.advance(days: 8)
+        let report = try await bench.store.cities.cleanUp(for: "u")
+        #expect(Set(report.outdated) == ["old", "refreshed", "wanted"])
+        #expect(downloads.job(automatic.id).current == nil)
+        // What the user asked for and is not finished brings a new copy.
+        #expect(downloads.active.current.map(\.id) == [asked.id])
+
+        try await bench.limit(3)
+        try await bench.cache("small", units: 2)
+        let finished = try await downloads.queue("small")
+        try await downloads.start(finished.id)
+        try await downloads.fail(finished.id, "gone", numbers: .initial)
+        try await bench.cache("next", units: 2)
+        #expect(bench.cached == ["next"])
+        #expect(downloads.job(finished.id).current == nil)
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CITY-12"))
     func `saved cities are queued by themselves, if the user wants it, and not twice`()
         async throws
