@@ -177,6 +177,10 @@ package struct LogCursor: Sendable {
                 return goesOn
             }
             guard isOver else { return .stopped }
+            // A writer believes them of every segment but the last.
+            if bases.last.map({ $0 > sealed.header.base }) ?? false {
+                _ = try sealed.removedIDs()
+            }
         }
         return .footer(sealed.footer, offset: sealed.footerAt)
     }

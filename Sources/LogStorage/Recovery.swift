@@ -400,9 +400,9 @@ package struct Recovery {
         throw LogError(
             .corrupt, path: path, offset: offset,
             positions: next...max(next, footer.coveredThrough),
-            "the segment holds \(contents.eventCount) lines up to position "
-                + "\(next.rawValue - 1); its footer says \(footer.eventCount) up to "
-                + "\(footer.coveredThrough). Nothing was changed")
+            "the segment holds positions \(contents.lines?.lowerBound ?? .zero) to "
+                + "\(next.rawValue - 1), \(contents.eventCount) lines; \(footer.account). Nothing "
+                + "was changed")
     }
 
     private func noBytes(

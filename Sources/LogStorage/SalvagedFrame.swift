@@ -57,13 +57,12 @@ struct SalvagedFrame {
             plaintext: [], lines: [], end: offset + header.encodedBytes, isWhole: false,
             hasHolesInBlock: false)
         while true {
-            let bytes = try file.read(
-                at: frame.end,
-                count: FormatLimit.blockPlaintextBytesMax + BlockHeader.overheadBytes)
-            guard bytes.count >= 4,
-                let block = try? BlockHeader.read(bytes.span.bytes.integer(at: 0))
+            let word = try file.read(at: frame.end, count: FrameHeader.endMarkBytes)
+            guard word.count == FrameHeader.endMarkBytes,
+                let block = try? BlockHeader.read(word.span.bytes.integer(at: 0))
             else {
-                let isEndMark = bytes.count >= 4 && bytes[..<4].allSatisfy { $0 == 0 }
+                let isEndMark =
+                    word.count == FrameHeader.endMarkBytes && word.allSatisfy { $0 == 0 }
                 frame.isWhole =
                     isEndMark
                     && (!sizeIsKnown || header.contentBytes == nil
@@ -71,7 +70,8 @@ struct SalvagedFrame {
                 if isEndMark { frame.end += FrameHeader.endMarkBytes }
                 break
             }
-            guard bytes.count >= block.blockBytes,
+            let bytes = try file.read(at: frame.end, count: block.blockBytes)
+            guard bytes.count == block.blockBytes,
                 let range = try? decompressor.append(block, at: 0, of: bytes.span.bytes)
             else { break }
             // The lines of a big commit run over the ends of its blocks: they are read at the end.

@@ -11,13 +11,16 @@ extension SealedSegment {
         from first: Position, betweenCommits check: () throws -> Void = {},
         _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> Bool {
-        guard !footer.frames.isEmpty else { return true }
-        var frames = footer.frames.frame(of: first)
-        let entry = footer.frames[frames]
+        var frames = footer.frames.isEmpty ? 0 : footer.frames.frame(of: first)
+        let entry =
+            footer.frames.isEmpty
+            ? FrameEntry(offset: SegmentHeader.encodedBytes, first: header.base)
+            : footer.frames[frames]
         var scanner = SegmentScanner(
             file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
         // Known only where all lines are read.
         var count: UInt64? = frames == 0 ? 0 : nil
+        var lowest = footer.lines?.lowerBound
         while true {
             try check()
             let step = try storage { () throws(FileError) in try scanner.next() }
@@ -25,6 +28,7 @@ extension SealedSegment {
             case .commit(let commit):
                 if commit.beginsFrame {
                     try footer.check(commit, path)
+                    if frames == 0 { lowest = commit.positions.lowerBound }
                     frames += 1
                 }
                 count? += UInt64(commit.lines.count)
@@ -34,18 +38,17 @@ extension SealedSegment {
                 }
             case .tail(.footer, let offset):
                 let last = Position(scanner.expected.rawValue - 1)
-                guard offset == footerAt, last == footer.lines?.upperBound,
+                guard offset == footerAt, footer.lines == lowest.map({ $0...max($0, last) }),
                     footer.isCompacted || last == footer.coveredThrough,
                     frames == footer.frames.count, count ?? footer.eventCount == footer.eventCount
                 else {
                     throw LogError(
                         .corrupt, path: path, offset: offset,
                         positions: scanner.expected...max(scanner.expected, footer.coveredThrough),
-                        "the segment ends at position \(last)"
-                            + (count.map { " after \($0) lines" } ?? "")
-                            + "; its footer says \(footer.lines?.upperBound ?? .zero) after "
-                            + "\(footer.eventCount), and that it covers "
-                            + "\(footer.coveredThrough)")
+                        "the segment holds positions \(lowest ?? .zero) to "
+                            + "\(lowest == nil ? .zero : last)"
+                            + (count.map { ", \($0) lines" } ?? "") + "; "
+                            + footer.account)
                 }
                 return true
             case .tail(_, let offset):

@@ -43,6 +43,12 @@ extension SegmentFooter {
         coveredThrough >= base && (isCompacted || coveredThrough == lines?.upperBound)
     }
 
+    /// What the footer says of its lines, for messages.
+    var account: String {
+        "its footer says \(lines?.lowerBound ?? .zero) to \(lines?.upperBound ?? .zero), "
+            + "\(eventCount) lines, and that it covers positions up to \(coveredThrough)"
+    }
+
     /// XXH64 of a file's bytes before an offset.
     package static func digest(of file: any File, through end: Int) throws(FileError) -> UInt64 {
         var hash = XXH64()

@@ -308,8 +308,11 @@ struct SegmentSalvage {
         _ file: any File, after offset: Int, end: Int
     ) throws(FileError) -> Int {
         var start = offset + 1
+        // The next frame is mostly near, or far: a file can be nothing but headers.
+        var count = 256
         while start < end {
-            let bytes = try file.read(at: start, count: min(portionBytes, end - start))
+            let bytes = try file.read(at: start, count: min(count, end - start))
+            count = portionBytes
             guard bytes.count >= 4 else { return end }
             let span = bytes.span.bytes
             for at in 0...bytes.count - 4

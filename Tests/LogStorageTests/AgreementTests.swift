@@ -35,11 +35,17 @@ import Testing
                     var footer = try? SegmentFooter(
                         bytes.span.bytes.extracting(bytes.count - length..<bytes.count))
                 else { return }
-                switch choices.int(in: 0...2) {
+                switch choices.int(in: 0...4) {
                 case 0:
                     let more = choices.int(in: 1...9)
                     footer.coveredThrough = footer.coveredThrough.advanced(by: more)
                 case 1: footer.eventCount += UInt64(choices.int(in: 1...9))
+                case 2:
+                    footer.lines = footer.lines.map { Position.zero...$0.upperBound }
+                case 3:
+                    footer.lines = footer.lines.map {
+                        $0.lowerBound...$0.upperBound.advanced(by: choices.int(in: 1...9))
+                    }
                 default: footer.eventCount -= 1
                 }
                 bytes.replaceSubrange((bytes.count - length)..., with: footer.encoded())
