@@ -319,6 +319,33 @@ import Testing
         #expect(end.message.contains(link.path))
     }
 
+    @Test(.verifies("OPS-3")) func `a token file that is no file is refused at once`() throws {
+        let pipe = fixture.folder.appending(path: "pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let begin = ContinuousClock.now
+        for path in [pipe, fixture.folder.path] {
+            let end = try ServerProcess.run([
+                "--port", "0", "--database", "sqlite:\(fixture.path)", "--token-file", path,
+            ])
+            #expect(end.status == 74)
+        }
+        #expect(ContinuousClock.now - begin < .seconds(30))
+    }
+
+    @Test(
+        .verifies("OPS-1"),
+        arguments: [
+            Data([0x61, 0xFF, 0x20, 0x61, 0x0A]), Data("SHA256:0123 ana\n".utf8),
+        ])
+    func `what is neither a token nor a digest is refused`(content: Data) throws {
+        let file = fixture.folder.appending(path: "tokens")
+        try content.write(to: file)
+        let end = try ServerProcess.run([
+            "--port", "0", "--database", "sqlite:\(fixture.path)", "--token-file", file.path,
+        ])
+        #expect(end.status == 65)
+    }
+
     @Test(
         .verifies("OPS-6"), arguments: ["--connections", "--shutdown-timeout", "--client-timeout"])
     func `a number that no server can use is a usage error`(option: String) throws {

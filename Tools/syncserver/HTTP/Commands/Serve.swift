@@ -211,6 +211,9 @@ struct Serve: AsyncParsableCommand {
         }
         tls.minimumTLSVersion = .tlsv12
         tls.cipherSuites = Self.cipherSuites
+        // A connection that ends keeps its descriptor until the client has said that it ends, too. That
+        // need not be waited for (RFC 8446, 6.1), and a client that never says it must cost nothing.
+        tls.shutdownTimeout = .milliseconds(100)
         do {
             // Otherwise OpenSSL looks at the two together only once the server listens.
             _ = try TLSChannel(HTTP1Channel(responder: { _, _, _ in }), tlsConfiguration: tls)

@@ -8,8 +8,8 @@ import LogFormat
 
 /// Tokens and their accounts.
 ///
-/// Only digests are kept. A fast digest is enough: a token has 256 random bits, which nobody finds
-/// by trying, unlike a password that a person chose. What is looked up is the digest under a random
+/// Only digests are kept. A fast digest is enough: a token has 256 random bits, which cannot be
+/// found by trying, unlike a password that a person chose. What is looked up is the digest under a random
 /// key that lives as long as this value. So whoever measures how long a look-up takes learns
 /// something about a number that he can neither choose nor compute, and nothing about a token.
 struct AccountTokens: Sendable {
@@ -43,11 +43,15 @@ struct AccountTokens: Sendable {
     init(file path: String) throws {
         // The permissions are those of the opened file: a symbolic link has its own, which say nothing.
         var status = stat()
-        guard let file = FileHandle(forReadingAtPath: path),
-            fstat(file.fileDescriptor, &status) == 0,
-            let data = try? file.readToEnd() ?? Data(),
-            let text = String(data: data.trimmingByteOrderMark, encoding: .utf8)
+        // Without O_NONBLOCK a named pipe would stop the server until somebody writes to it.
+        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: descriptor >= 0)
+        guard descriptor >= 0, fstat(descriptor, &status) == 0,
+            status.st_mode & S_IFMT == S_IFREG, let data = try? file.readToEnd() ?? Data()
         else { throw Fault(detail: "cannot read the token file \(path)", exitCode: 74) }
+        guard let text = String(data: data.trimmingByteOrderMark, encoding: .utf8) else {
+            throw Fault(detail: "the token file \(path) is not UTF-8", exitCode: 65)
+        }
         var holdsPlainTokens = false
         // By bytes: "\r\n" is one Character, and not equal to "\n".
         let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
@@ -62,7 +66,7 @@ struct AccountTokens: Sendable {
                     exitCode: 65)
             }
             let digest: Data
-            if words[0].hasPrefix(Self.digestPrefix) {
+            if words[0].lowercased().hasPrefix(Self.digestPrefix) {
                 guard let bytes = Self.bytes(hex: words[0].dropFirst(Self.digestPrefix.count))
                 else {
                     throw Fault(
@@ -121,8 +125,8 @@ struct AccountTokens: Sendable {
     ) throws {
         guard mode & 0o002 == 0 else {
             throw Fault(
-                detail: "everybody may write the token file \(path), and so give himself an "
-                    + "account: chmod 600",
+                detail: "all users may write the token file \(path), and so make accounts: "
+                    + "chmod 600",
                 exitCode: 65)
         }
         if holdsPlainTokens, mode & 0o077 != 0 {
