@@ -16,6 +16,14 @@ package struct CheckpointSlots: Sendable {
 
     private var folder: String { directory + "/" + LogDirectory.checkpoints }
 
+    /// Whether they lie in a folder, as they must: nothing is read through a link.
+    var isFolder: Bool {
+        do throws(FileError) {
+            _ = try fileSystem.open(folder, .read)
+            return false
+        } catch { return error.code == .wrongKind }
+    }
+
     /// What a slot holds.
     package enum Content: Sendable {
         case checkpoint(Checkpoint)
@@ -25,7 +33,8 @@ package struct CheckpointSlots: Sendable {
 
     /// The slots that hold something, by name.
     package func contents() -> [(slot: String, content: Content)] {
-        LogDirectory.checkpointSlots.compactMap { slot in
+        guard isFolder else { return [] }
+        return LogDirectory.checkpointSlots.compactMap { slot in
             content(of: slot).map { (slot, $0) }
         }
     }
@@ -62,7 +71,8 @@ package struct CheckpointSlots: Sendable {
     /// What the checkpoints stored now say of the log's end. Two small reads; a slot's content is
     /// read only where its header contradicts the end that is found.
     func claims() -> EndClaims {
-        let slots = LogDirectory.checkpointSlots.compactMap { header(of: $0) }
+        let slots =
+            isFolder ? LogDirectory.checkpointSlots.compactMap { header(of: $0) } : []
         let order = slots.sorted {
             ($0.header.position, $0.header.createdAt) > ($1.header.position, $1.header.createdAt)
         }

@@ -14,8 +14,6 @@ package enum LogDirectory {
     package static let newRewriteJournal = "rewrite.new"
     /// A compacted segment that has not got its name yet.
     package static let newSegment = "compaction.new"
-    /// What a kill can leave in the folder. The next writer removes it.
-    static let temporary = [newRewriteJournal, newSegment]
     package static let reserve = "reserve"
     /// What is too big for an event; of no concern to the log itself.
     package static let files = "files"
@@ -48,6 +46,40 @@ package enum LogDirectory {
     static func isErased(_ names: [String]) -> Bool {
         (names.contains(erasing) || names.contains(erasingWithSecrets))
             && names.contains { $0 == lock || SegmentName.base($0) != nil }
+    }
+
+    /// What has a name of the log's and is of another kind than the log makes it: a folder, a link or a
+    /// device where a file belongs, or anything else where a folder does. A writer can neither use nor
+    /// remove it, and nothing may be read through a link.
+    static func misplaced(
+        in path: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> [(name: String, reason: String)] {
+        func kind(of name: String) throws(LogError) -> FileError.Code? {
+            do throws(FileError) {
+                _ = try fileSystem.open(path + "/" + name, .read)
+                return nil
+            } catch {
+                switch error.code {
+                case .notFound, .symbolicLink: return error.code
+                case .wrongKind:
+                    let isFolder = (try? fileSystem.list(path + "/" + name)) != nil
+                    return isFolder ? .wrongKind : .io
+                default: throw LogError(error)
+                }
+            }
+        }
+        var found: [(name: String, reason: String)] = []
+        for name in [quarantine, checkpoints] {
+            let kind = try kind(of: name)
+            if kind != .wrongKind, kind != .notFound { found.append((name, "it is no folder")) }
+        }
+        guard !found.contains(where: { $0.name == checkpoints }) else { return found }
+        // A link by one of these names is removed, not what it points to.
+        for name in [newRewriteJournal, newSegment, checkpoints + "/" + newCheckpoint] {
+            let kind = try kind(of: name)
+            if kind == .wrongKind || kind == .io { found.append((name, "it is no file")) }
+        }
+        return found
     }
 
     /// The names of a log's segments, in order.

@@ -48,7 +48,8 @@ package struct LogRepair {
         let lock = try holdLock()
         defer { withExtendedLifetime(lock) {} }
         let (plan, others) = try judge()
-        return RepairReport(actions: (lockDamage.map { [$0] } ?? []) + others + plan.actions)
+        return RepairReport(
+            actions: (lockDamage.map { [$0] } ?? []) + (try misplaced()) + others + plan.actions)
     }
 
     /// Repairs the log. On return it can be opened and appended to, and verification finds nothing.
@@ -67,6 +68,11 @@ package struct LogRepair {
         }
         let lock = try WriterLock(directory, environment)
         defer { withExtendedLifetime(lock) {} }
+        for var action in try misplaced() {
+            action.quarantinedAs = try quarantine.take(
+                path(action.name), action.name.replacing("/", with: "-"), Self.suffix)
+            report.actions.append(action)
+        }
         try applyJournal()
         var (plan, others) = try judge()
         for index in others.indices { try setAside(&others[index]) }
@@ -168,22 +174,14 @@ package struct LogRepair {
             }
         }
         let others = try plan.actions.isEmpty ? badCheckpoints() : storedViews()
-        return (plan, (journalDamage.map { [$0] } ?? []) + (try unremovable()) + others)
+        return (plan, (journalDamage.map { [$0] } ?? []) + others)
     }
 
-    /// What has the name of a file that a writer is about to write and that it cannot remove.
-    private func unremovable() throws(LogError) -> [RepairAction] {
-        var actions: [RepairAction] = []
-        for name in LogDirectory.temporary {
-            do throws(FileError) {
-                _ = try fileSystem.open(path(name), .read)
-            } catch let error where error.code == .wrongKind {
-                actions.append(RepairAction(verb: .quarantine, name: name, reason: error.reason))
-            } catch let error where error.code == .notFound || error.code == .symbolicLink {
-                continue  // A link is removed, not what it points to.
-            } catch { throw LogError(error) }
+    /// What is no file or folder where one belongs.
+    private func misplaced() throws(LogError) -> [RepairAction] {
+        try LogDirectory.misplaced(in: directory, fileSystem).map {
+            RepairAction(verb: .quarantine, name: $0.name, reason: $0.reason)
         }
-        return actions
     }
 
     /// The log's segments. A repair that was interrupted may have left nothing but its own files: then
@@ -222,6 +220,7 @@ package struct LogRepair {
 
     /// Stored views may rest on lines that are lost, and always can be made again.
     private func storedViews() throws(LogError) -> [RepairAction] {
+        guard CheckpointSlots(directory, fileSystem: fileSystem).isFolder else { return [] }
         let names: [String]
         do throws(FileError) {
             names = try fileSystem.list(directory + "/" + LogDirectory.checkpoints)

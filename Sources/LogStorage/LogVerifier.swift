@@ -70,11 +70,8 @@ package struct LogVerifier {
         guard !names.isEmpty else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
-        for name in LogDirectory.temporary {
-            // A folder of that name stops every writer.
-            do throws(FileError) {
-                _ = try fileSystem.open(directory + "/" + name, .read)
-            } catch where error.code == .wrongKind { throw LogError(error) } catch {}
+        if let (name, reason) = try LogDirectory.misplaced(in: directory, fileSystem).first {
+            throw LogError(.io, path: directory + "/" + name, reason + "; logtool repair moves it away")
         }
         var summary = VerificationSummary()
         var next = Position(1)

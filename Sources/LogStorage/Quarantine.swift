@@ -62,14 +62,16 @@ struct Quarantine {
     ///
     /// - Returns: where it is now.
     func take(_ path: String, _ stem: String, _ suffix: String) throws(LogError) -> String {
-        try prepare()
+        // What has this folder's own name stays beside it.
+        let target = path == folder ? directory : folder
+        if target == folder { try prepare() }
         return try storage { () throws(FileError) in
-            let taken = try fileSystem.list(folder)
+            let taken = try fileSystem.list(target)
             var number = 0
             while taken.contains(Self.name(stem, number, suffix)) { number += 1 }
-            let target = folder + "/" + Self.name(stem, number, suffix)
+            let target = target + "/" + Self.name(stem, number, suffix)
             try fileSystem.rename(path, to: target)
-            try fileSystem.syncDirectory(folder)
+            if path != folder { try fileSystem.syncDirectory(folder) }
             try fileSystem.syncDirectory(directory)
             return target
         }

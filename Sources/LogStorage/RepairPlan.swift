@@ -260,8 +260,10 @@ struct RepairPlan {
     private mutating func closeChain(_ useless: [SurveyedFile], _ rivals: [SurveyedFile]) {
         guard !isOpenEnded else { return }
         let places =
-            useless.compactMap { file in
-                file.header == nil || file.named == next ? file.named : nil
+            useless.compactMap { file -> Position? in
+                // A folder or a link proves nothing, whatever its name says.
+                if case .unreadable = file.state { return nil }
+                return file.header == nil || file.named == next ? file.named : nil
             } + rivals.compactMap { $0.named == next ? $0.named : nil }
         guard let furthest = (places + [proven]).max(), furthest >= next else { return }
         let through = max(next, furthest).advanced(capped: FormatLimit.segmentEventsMax)

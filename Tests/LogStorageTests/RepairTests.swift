@@ -472,6 +472,33 @@ import Testing
         #expect(summary.findings == [])
     }
 
+    @Test(.verifies("REP-1"), arguments: ["quarantine", "checkpoints"])
+    func `a file in the place of a folder is moved away`(name: String) throws {
+        let log = try DamagedLog(on: InMemoryFileSystem())
+        let path = DamagedLog.path(name)
+        try log.write([1, 2, 3], to: path)
+        #expect(throws: LogError.self) {
+            try LogVerifier(TestLog.path, fileSystem: log.files).verify { _, _ in nil }
+        }
+        #expect(try log.repair().plan().actions.map(\.name) == [name])
+        let report = try log.repair().repair()
+        let moved = try #require(report.actions.first?.quarantinedAs)
+        #expect(try log.read(moved) == [1, 2, 3])
+        #expect(try log.repair().plan().actions == [] && report.lost == [])
+        let summary = try LogVerifier(TestLog.path, fileSystem: log.files).verify { _, _ in nil }
+        #expect(summary.findings == [])
+    }
+
+    @Test(.verifies("REP-2"))
+    func `a folder that is named as a segment far ahead proves no position`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed)
+        let name = SegmentName.of(Position(18_446_744_069_414_584_319))
+        try log.files.createDirectory(DamagedLog.path(name))
+        let report = try log.repair().repair()
+        #expect(report.actions.map(\.name) == [name] && report.lost == [])
+        #expect(try log.files.list(TestLog.path).count { $0.hasSuffix(".lz4") } == 3)
+    }
+
     @Test(.verifies("REP-3", "CMP-30"))
     func `a state that does not follow from lines is still there after a repair`() throws {
         for ending in DamagedLog.Ending.allCases {

@@ -232,7 +232,8 @@ extension FileError {
             case ENOSPC, EDQUOT: .noSpace
             case EROFS, EACCES, EPERM: .readOnly
             case ELOOP: .symbolicLink
-            case ENOTDIR, EISDIR: .wrongKind
+            // ENXIO: a socket.
+            case ENOTDIR, EISDIR, ENXIO: .wrongKind
             default: .io
             }
         self.init(
