@@ -259,7 +259,7 @@ let package = Package(
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "TestSupport", "WireHistories", "logtool",
+                "Daybook", "DaybookTestKit", "LogStorage", "TestSupport", "WireHistories", "logtool",
                 "syncserver",
             ],
             exclude: ["Golden"],

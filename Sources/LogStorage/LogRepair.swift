@@ -17,6 +17,7 @@ package struct LogRepair {
     private let directory: String
     private let account: String?
     private let keptStates: Set<String>
+    private let wrongCheckpoints: [String: String]
     private let environment: LogEnvironment
     private var fileSystem: any FileSystem { environment.fileSystem }
 
@@ -25,14 +26,16 @@ package struct LogRepair {
     ///   - account: whose log it is, if no header says so any more.
     ///   - keptStates: the names of the states in checkpoints that do not follow from lines: the
     ///     repaired log has them in a checkpoint at position 0.
+    ///   - wrongCheckpoints: checkpoints whose states are not what the lines come to, by name, and why.
     ///   - environment: file system, clock and randomness.
     package init(
         _ directory: String, account: String? = nil, keptStates: Set<String> = [],
-        environment: LogEnvironment = LogEnvironment()
+        wrongCheckpoints: [String: String] = [:], environment: LogEnvironment = LogEnvironment()
     ) {
         self.directory = directory
         self.account = account
         self.keptStates = keptStates
+        self.wrongCheckpoints = wrongCheckpoints
         self.environment = environment
     }
 
@@ -83,7 +86,9 @@ package struct LogRepair {
         // What rests on lines that are going to be missing goes before they do. What a checkpoint
         // proves stays until the segment that covers it is in its place.
         let states = statesToKeep(plan)
-        let proof = plan.actions.isEmpty ? nil : try storeProof(of: plan, states)
+        let losesStates =
+            !plan.actions.isEmpty || others.contains { wrongCheckpoints[$0.name] != nil }
+        let proof = losesStates ? try storeProof(of: plan, states) : nil
         try remove(others.map(\.name).filter { $0 != proof })
         try storage { () throws(FileError) in
             for (temporary, target) in written {
@@ -208,8 +213,15 @@ package struct LogRepair {
     private func badCheckpoints() throws(LogError) -> [RepairAction] {
         var actions: [RepairAction] = []
         for (slot, content) in CheckpointSlots(directory, fileSystem: fileSystem).contents() {
-            guard case .bad(let error) = content else { continue }
             let name = LogDirectory.checkpoints + "/" + slot
+            let error: String
+            if case .bad(let reason) = content {
+                error = reason
+            } else if let reason = wrongCheckpoints[name] {
+                error = reason
+            } else {
+                continue
+            }
             actions.append(
                 RepairAction(
                     verb: .quarantine, name: name, bytes: try size(of: name),

@@ -1,7 +1,9 @@
 // logtool repair on copies of the damaged logs of Spec/vectors, and on a folder whose lock cannot be
 // read.
 
+import Daybook
 import Foundation
+import LogStorage
 import TestSupport
 import Testing
 
@@ -61,6 +63,29 @@ import Testing
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)
         #expect(try ToolRun.logtool("repair", folder.log).status == 0)
+    }
+
+    @Test(.verifies("TOOL-11", "CHK-6"))
+    func `a stored state that is not what the events come to is set aside`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try await OfflineStore.open(at: URL(filePath: folder.log))
+        try await store.notes.add("first", city: "c", by: "u")
+        try await store.events.checkpoint()
+        try await store.close()
+        let slots = CheckpointSlots(folder.log, fileSystem: POSIXFileSystem())
+        guard case .checkpoint(var wrong)? = slots.contents().first?.content else {
+            throw POSIXError(.ENOENT)
+        }
+        let index = try #require(wrong.states.firstIndex { $0.name == "notes" })
+        wrong.states[index].bytes = [0]
+        for _ in 0..<2 { try slots.write(wrong) }
+        #expect(try ToolRun.logtool("verify", folder.log).status == 1)
+        #expect(try ToolRun.logtool("repair", folder.log).status == 1)
+        #expect(try ToolRun.logtool("repair", folder.log, "--yes").status == 0)
+        #expect(try ToolRun.logtool("verify", folder.log).status == 0)
+        #expect(try ToolRun.logtool("repair", folder.log).status == 0)
+        let views = try ToolRun.logtool("views", folder.log, "notes")
+        #expect(views.output.contains("first"))
     }
 
     @Test(.verifies("TOOL-11", "TOOL-2"))

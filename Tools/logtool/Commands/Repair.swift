@@ -42,8 +42,13 @@ struct Repair: AsyncParsableCommand {
         let total = CountingFileSystem.bytes(of: directory, verifying: true)
         let progress = Progress("examined", unit: nil, of: .bytes(total))
         defer { progress.finish() }
+        // What cannot be verified at all is judged by its files alone.
+        let found = try? Verification(of: directory, POSIXFileSystem()) { _ in }
         let repair = LogRepair(
             directory, account: account, keptStates: LogRepair.statesOfStores,
+            wrongCheckpoints: (found?.checkpoints.findings ?? []).reduce(into: [:]) {
+                $0[$1.segment] = $1.detail
+            },
             environment: LogEnvironment(fileSystem: CountingFileSystem(progress)))
         let report = yes ? try repair.repair() : try repair.plan()
         progress.finish()

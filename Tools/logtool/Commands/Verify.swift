@@ -3,8 +3,6 @@
 import ArgumentParser
 import Daybook
 import Foundation
-import LogFormat
-import LogStorage
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,24 +25,12 @@ struct Verify: AsyncParsableCommand {
     private func work() throws {
         let progress = Progress(
             "verified", of: .bytes(CountingFileSystem.bytes(of: directory, verifying: true)))
-        var count = 0
-        var checkpoints = CheckpointVerifier(
-            directory, catalogue: OfflineModel.catalogue, views: OfflineModel.views + [Outbox.self],
-            compactedThrough: (try? LogReader(directory).compactedThrough()) ?? .zero)
-        let summary = try LogVerifier(
-            directory, fileSystem: CountingFileSystem(progress)
-        ).verify { prefix, line in
-            count += 1
-            progress.update(count)
-            do throws(EventError) {
-                checkpoints.fold(try LineDecoder.event(line, prefix, OfflineModel.catalogue))
-                return nil
-            } catch { return "the line is not an event: \(error.detail)" }
+        let found = try Verification(of: directory, CountingFileSystem(progress)) {
+            progress.update($0)
         }
-        checkpoints.finish(at: summary.last)
+        let (summary, checkpoints, findings) = (found.summary, found.checkpoints, found.findings)
         progress.finish()
         var writer = RowWriter(output.format)
-        let findings = summary.findings + checkpoints.findings
         for finding in findings {
             var row = ViewRow()
             row.add("segment", finding.segment)
