@@ -259,7 +259,8 @@ let package = Package(
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "LogStorage", "TestSupport", "WireHistories", "logtool",
+                "Daybook", "DaybookTestKit", "LogStorage", "TestSupport", "WireHistories",
+                "logtool",
                 "syncserver",
             ],
             exclude: ["Golden"],

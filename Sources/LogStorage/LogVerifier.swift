@@ -71,7 +71,8 @@ package struct LogVerifier {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
         if let (name, reason) = try LogDirectory.misplaced(in: directory, fileSystem).first {
-            throw LogError(.io, path: directory + "/" + name, reason + "; logtool repair moves it away")
+            throw LogError(
+                .io, path: directory + "/" + name, reason + "; logtool repair moves it away")
         }
         var summary = VerificationSummary()
         var next = Position(1)

@@ -36,7 +36,7 @@ struct UnsealedSegment {
     /// True if lines at the end cannot be read, beside the footer.
     var lacksLinesAtEnd: Bool {
         guard let damage = salvage.damage, damage.offset >= salvage.contentEnd,
-            salvage.endingEnd == nil
+            salvage.endingEnd == nil, following.map({ $0 > last.next }) ?? true
         else { return false }
         return !salvage.hasDamagedEnding
     }

@@ -273,6 +273,10 @@
                 CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING,
             ].contains(code):
                 return failure(.malformedReply, "the reply is not HTTP")
+            case .finished(CURLE_OUT_OF_MEMORY):
+                // libcurl says so, too, of headers beyond its limit.
+                return failure(
+                    .connectionFailed, "the reply's headers are too large, or memory is full")
             case .failed(let code):
                 return failure(.connectionFailed, String(cString: curl_multi_strerror(code)))
             case .finished(let code):
