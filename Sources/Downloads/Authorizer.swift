@@ -3,13 +3,29 @@
 
 import Foundation
 import Replay
+import Synchronization
 
-/// Sends requests with the token where it belongs, and has it renewed once where it is refused.
-struct Authorizer: Sendable {
-    let client: HTTPClient
-    let credentials: any Credentials
+/// Sends requests with the token where it belongs, and has it renewed before it ends, and once where
+/// it is refused.
+final class Authorizer: Sendable {
+    private let client: HTTPClient
+    private let credentials: any Credentials
     /// Where the token goes; nil: nowhere.
-    let origin: HTTPOrigin?
+    private let origin: HTTPOrigin?
+    /// The time by the server's clock, in milliseconds since 1970.
+    private let now: @Sendable () async -> Int64
+    /// The token that was sent last and when it is to be renewed.
+    private let current = Mutex<(token: AccessToken, renewal: Int64?)?>(nil)
+
+    init(
+        client: HTTPClient, credentials: any Credentials, origin: HTTPOrigin?,
+        now: @escaping @Sendable () async -> Int64
+    ) {
+        self.client = client
+        self.credentials = credentials
+        self.origin = origin
+        self.now = now
+    }
 
     /// Carries one request.
     ///
@@ -22,13 +38,35 @@ struct Authorizer: Sendable {
     ) async throws -> HTTPResponseHead {
         let isOurs =
             !isRedirected && origin != nil && HTTPOrigin(request.url) == origin
-        guard isOurs, let token = try await credentials.token() else {
+        guard isOurs, let stored = try await credentials.token() else {
             return try await client.send(request, token: nil, to: handler)
         }
+        let token = try await renewed(stored)
         let head = try await client.send(request, token: token.value, to: handler)
         guard head.status == 401 else { return head }
         guard let new = try await credentials.refresh(token), new != token else { return head }
         return try await client.send(request, token: new.value, to: handler)
+    }
+
+    /// The token, or a new one if it is about to end. Where none can be had, the old one serves as long
+    /// as it lasts, and then the server says what it thinks of it.
+    private func renewed(_ token: AccessToken) async throws -> AccessToken {
+        guard let end = token.expiresAt?.milliseconds else { return token }
+        let now = await now()
+        let renewal = current.withLock { current in
+            if current?.token != token {
+                current = (token, TokenRenewal.time(ofTokenUntil: end, received: now))
+            }
+            return current?.renewal
+        }
+        guard let renewal, renewal <= now else { return token }
+        do {
+            return try await credentials.refresh(token) ?? token
+        } catch {
+            guard now < end else { throw error }
+            current.withLock { $0 = (token, now + TokenRenewal.retryMilliseconds) }
+            return token
+        }
     }
 
     /// The error of a status that no later request would change.

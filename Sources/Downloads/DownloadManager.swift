@@ -67,7 +67,8 @@ public actor DownloadManager {
         user: String, reachability: any Reachability, options: Options
     ) {
         let authorizer = Authorizer(
-            client: Self.client(options), credentials: credentials, origin: HTTPOrigin(base))
+            client: Self.client(options), credentials: credentials, origin: HTTPOrigin(base),
+            now: { await store.now })
         self.init(
             store, files, HTTPManifestSource(base: base, authorizer: authorizer), authorizer,
             user, reachability, options)
@@ -83,7 +84,8 @@ public actor DownloadManager {
             store, files, source,
             Authorizer(
                 client: Self.client(options), credentials: credentials,
-                origin: imageOrigin.flatMap(HTTPOrigin.init)), user, reachability, options)
+                origin: imageOrigin.flatMap(HTTPOrigin.init), now: { await store.now }), user,
+            reachability, options)
     }
 
     private init(

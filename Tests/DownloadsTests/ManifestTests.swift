@@ -19,6 +19,36 @@ private actor Tokens: Credentials {
     }
 }
 
+private final class Clock: Sendable {
+    private let value = Mutex<Int64>(1_800_000_000_000)
+    var now: Int64 { value.withLock { $0 } }
+    func advance(milliseconds: Int64) { value.withLock { $0 += milliseconds } }
+}
+
+/// A token with an end, and an issuer that may be out of reach.
+private actor EndingTokens: Credentials {
+    private let end: Timestamp
+    private var current: AccessToken
+    private(set) var refreshed = 0
+    var isReachable = true
+
+    init(until end: Int64) {
+        self.end = Timestamp(milliseconds: end)
+        current = AccessToken("old", expiresAt: self.end)
+    }
+
+    func lose() { isReachable = false }
+    func token() -> AccessToken? { current }
+    func refresh(_ old: AccessToken?) throws -> AccessToken? {
+        guard isReachable else { throw URLError(.cannotConnectToHost) }
+        guard old == current else { return current }
+        refreshed += 1
+        current = AccessToken(
+            "new", expiresAt: Timestamp(milliseconds: end.milliseconds + 3_600_000))
+        return current
+    }
+}
+
 @Suite struct ManifestTests {
     private static let base = URL(string: "https://server/v1/cities/lisbon")
 
@@ -141,6 +171,28 @@ private actor Tokens: Credentials {
         #expect(other.requests.map { $0.headers["authorization"] } == [nil])
         try await bench.close()
         other.stop()
+    }
+
+    @Test(.verifies("DL-11"), arguments: [true, false])
+    func `a token about to end is renewed before it is sent, or serves until its end`(
+        isReachable: Bool
+    ) async throws {
+        let clock = Clock()
+        let tokens = EndingTokens(until: clock.now + 600_000)
+        let city = SampleCity(sizes: [1_000, 2_000, 3_000])
+        let bench = try await Bench(credentials: tokens, clock: { clock.now }) { request in
+            city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        try await bench.download(city)
+        #expect(await tokens.refreshed == 0)
+        let before = bench.server.requests.count
+        clock.advance(milliseconds: 550_000)
+        if !isReachable { await tokens.lose() }
+        try await bench.download(city)
+        #expect(await tokens.refreshed == (isReachable ? 1 : 0))
+        let sent = Set(bench.server.requests.dropFirst(before).map { $0.headers["authorization"] })
+        #expect(sent == [isReachable ? "Bearer new" : "Bearer old"])
+        try await bench.close()
     }
 
     @Test(.verifies("DL-11")) func `a token that is refused again fails the job`() async throws {

@@ -68,7 +68,8 @@ public actor LearningDownloads {
     ) {
         let client = DownloadManager.client(options)
         let authorizer = Authorizer(
-            client: client, credentials: credentials, origin: HTTPOrigin(base))
+            client: client, credentials: credentials, origin: HTTPOrigin(base),
+            now: { await store.now })
         self.init(
             store, files, source: HTTPLearningSource(base: base, authorizer: authorizer),
             user: user, reachability: reachability, policy: policy, options: options)

@@ -204,10 +204,6 @@ public struct ReplayState: Sendable {
     static let stalePagesMax = 10_000
     /// How often a lane's conflict is resolved in a run while no event of it is settled.
     static let resolutionsMax = 3
-    /// After a renewal that failed, the next try while the old token still serves.
-    static let renewalRetryMilliseconds: Int64 = 10_000
-    /// How long before its end a token is renewed at the latest.
-    static let renewalMilliseconds: Int64 = 60_000
 
     /// An empty state.
     ///
@@ -372,7 +368,7 @@ public struct ReplayState: Sendable {
         let serverNow = now + clockOffset
         if token == .usable, let end = tokenExpiresAt, end > serverNow {
             // The present one still serves.
-            tokenRenewAt = serverNow + min(Self.renewalRetryMilliseconds, end - serverNow)
+            tokenRenewAt = serverNow + min(TokenRenewal.retryMilliseconds, end - serverNow)
             return Outcome(message: reason)
         }
         return backOff(now, random, reason)
@@ -384,12 +380,9 @@ public struct ReplayState: Sendable {
         planRenewal(now)
     }
 
-    /// A token is renewed a minute before its end, one that lives less than two at half-time. One
-    /// that seems to have ended when it came is left to the server: a clock may be wrong.
     private mutating func planRenewal(_ now: Int64) {
-        tokenRenewAt = tokenExpiresAt.flatMap { end in
-            let rest = end - (now + clockOffset)
-            return rest > 0 ? end - min(Self.renewalMilliseconds, rest / 2) : nil
+        tokenRenewAt = tokenExpiresAt.flatMap {
+            TokenRenewal.time(ofTokenUntil: $0, received: now + clockOffset)
         }
     }
 
