@@ -260,8 +260,7 @@ let package = Package(
             name: "ToolTests",
             dependencies: [
                 "Daybook", "DaybookTestKit", "LogStorage", "TestSupport", "WireHistories",
-                "logtool",
-                "syncserver",
+                "logtool", "syncserver",
             ],
             exclude: ["Golden"],
             swiftSettings: strict),

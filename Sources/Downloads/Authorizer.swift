@@ -48,8 +48,10 @@ final class Authorizer: Sendable {
         return try await client.send(request, token: new.value, to: handler)
     }
 
-    /// The token, or a new one if it is about to end. Where none can be had, the old one serves as long
-    /// as it lasts, and then the server says what it thinks of it.
+    /// The token, or a new one if it is about to end. If the issuer refuses, the server decides on the
+    /// old one. If the issuer cannot be reached, the old one is sent until it ends.
+    ///
+    /// - Throws: what `refresh` throws, for a token that has ended.
     private func renewed(_ token: AccessToken) async throws -> AccessToken {
         guard let end = token.expiresAt?.milliseconds else { return token }
         let now = await now()

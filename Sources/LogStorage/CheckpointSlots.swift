@@ -16,7 +16,7 @@ package struct CheckpointSlots: Sendable {
 
     private var folder: String { directory + "/" + LogDirectory.checkpoints }
 
-    /// Whether they lie in a folder, as they must: nothing is read through a link.
+    /// True if `checkpoints` is a folder: a reader does not follow a link.
     var isFolder: Bool {
         do throws(FileError) {
             _ = try fileSystem.open(folder, .read)

@@ -48,22 +48,24 @@ package enum LogDirectory {
             && names.contains { $0 == lock || SegmentName.base($0) != nil }
     }
 
-    /// What has a name of the log's and is of another kind than the log makes it: a folder, a link or a
-    /// device where a file belongs, or anything else where a folder does. A writer can neither use nor
-    /// remove it, and nothing may be read through a link.
+    private enum Kind { case missing, file, folder, link, other }
+
+    /// Entries with a name of the log's and another kind than the log gives it: a folder or a device
+    /// in place of a file, or anything else in place of a folder. A writer can neither use nor remove
+    /// them, and a reader must not follow a link.
     static func misplaced(
         in path: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> [(name: String, reason: String)] {
-        func kind(of name: String) throws(LogError) -> FileError.Code? {
+        func kind(of name: String) throws(LogError) -> Kind {
             do throws(FileError) {
                 _ = try fileSystem.open(path + "/" + name, .read)
-                return nil
+                return .file
             } catch {
                 switch error.code {
-                case .notFound, .symbolicLink: return error.code
+                case .notFound: return .missing
+                case .symbolicLink: return .link
                 case .wrongKind:
-                    let isFolder = (try? fileSystem.list(path + "/" + name)) != nil
-                    return isFolder ? .wrongKind : .io
+                    return (try? fileSystem.list(path + "/" + name)) == nil ? .other : .folder
                 default: throw LogError(error)
                 }
             }
@@ -71,13 +73,15 @@ package enum LogDirectory {
         var found: [(name: String, reason: String)] = []
         for name in [quarantine, checkpoints] {
             let kind = try kind(of: name)
-            if kind != .wrongKind, kind != .notFound { found.append((name, "it is no folder")) }
+            if kind != .folder, kind != .missing { found.append((name, "it is not a folder")) }
         }
         guard !found.contains(where: { $0.name == checkpoints }) else { return found }
-        // A link by one of these names is removed, not what it points to.
+        // A writer removes a link with one of these names, and not its target.
         for name in [newRewriteJournal, newSegment, checkpoints + "/" + newCheckpoint] {
             let kind = try kind(of: name)
-            if kind == .wrongKind || kind == .io { found.append((name, "it is no file")) }
+            if kind == .folder || kind == .other {
+                found.append((name, "it is not a regular file"))
+            }
         }
         return found
     }

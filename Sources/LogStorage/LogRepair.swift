@@ -182,7 +182,7 @@ package struct LogRepair {
         return (plan, (journalDamage.map { [$0] } ?? []) + others)
     }
 
-    /// What is no file or folder where one belongs.
+    /// Entries that are no file or no folder although their name says so.
     private func misplaced() throws(LogError) -> [RepairAction] {
         try LogDirectory.misplaced(in: directory, fileSystem).map {
             RepairAction(verb: .quarantine, name: $0.name, reason: $0.reason)

@@ -62,7 +62,7 @@ struct Quarantine {
     ///
     /// - Returns: where it is now.
     func take(_ path: String, _ stem: String, _ suffix: String) throws(LogError) -> String {
-        // What has this folder's own name stays beside it.
+        // An entry that is called `quarantine` itself is renamed beside the folder.
         let target = path == folder ? directory : folder
         if target == folder { try prepare() }
         return try storage { () throws(FileError) in

@@ -401,7 +401,7 @@ package struct Recovery {
             .corrupt, path: path, offset: offset,
             positions: next...max(next, footer.coveredThrough),
             "the segment holds positions \(contents.lines?.lowerBound ?? .zero) to "
-                + "\(next.rawValue - 1), \(contents.eventCount) lines; \(footer.account). Nothing "
+                + "\(next.rawValue - 1), \(contents.eventCount) lines; \(footer.linesDescription). Nothing "
                 + "was changed")
     }
 

@@ -51,12 +51,6 @@ struct SalvagedFrame {
         _ file: any File, at offset: Int, _ header: FrameHeader, sizeIsKnown: Bool,
         allowsHoles: Bool
     ) throws(FileError) -> SalvagedFrame? {
-        let start = try file.read(
-            at: offset + header.encodedBytes, count: FrameHeader.endMarkBytes)
-        // Before memory for a frame is taken: a file can be nothing but headers.
-        guard start.count == FrameHeader.endMarkBytes,
-            (try? BlockHeader.read(start.span.bytes.integer(at: 0))) != nil
-        else { return nil }
         var decompressor = BlockDecompressor()
         decompressor.begin(header)
         var frame = SalvagedFrame(

@@ -48,7 +48,7 @@ extension SealedSegment {
                         "the segment holds positions \(lowest ?? .zero) to "
                             + "\(lowest == nil ? .zero : last)"
                             + (count.map { ", \($0) lines" } ?? "") + "; "
-                            + footer.account)
+                            + footer.linesDescription)
                 }
                 return true
             case .tail(_, let offset):

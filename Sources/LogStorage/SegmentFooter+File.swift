@@ -43,8 +43,8 @@ extension SegmentFooter {
         coveredThrough >= base && (isCompacted || coveredThrough == lines?.upperBound)
     }
 
-    /// What the footer says of its lines, for messages.
-    var account: String {
+    /// The lines that the footer declares, for messages.
+    var linesDescription: String {
         "its footer says \(lines?.lowerBound ?? .zero) to \(lines?.upperBound ?? .zero), "
             + "\(eventCount) lines, and that it covers positions up to \(coveredThrough)"
     }

@@ -308,7 +308,7 @@ struct SegmentSalvage {
         _ file: any File, after offset: Int, end: Int
     ) throws(FileError) -> Int {
         var start = offset + 1
-        // The next frame is mostly near, or far: a file can be nothing but headers.
+        // The first read is short: a file can consist of frame headers alone.
         var count = 256
         while start < end {
             let bytes = try file.read(at: start, count: min(count, end - start))

@@ -249,7 +249,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         #expect(line.server.batches.last == [ids[1]])
     }
 
-    @Test func `a reply that was on its way to a client before reaches nobody`() async throws {
+    @Test func `a late reply to the client before is dropped at reconnection`() async throws {
         let line = Line([.replyMixedUp], Choices(seed: 3))
         while line.count(.replyMixedUp) == 0 {
             _ = try? await line.network.send(.append(batch: Ledger.body([ids[0]])), token: nil)

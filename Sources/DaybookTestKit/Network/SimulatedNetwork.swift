@@ -86,8 +86,8 @@ public final class SimulatedNetwork: Transport {
     /// The client goes: the request under way fails, and so do later ones until `reconnect`.
     public func hangUp() { state.withLock { $0.isHungUp = true } }
 
-    /// A client is there again, on connections of its own: replies that were on their way to the one
-    /// before reach nobody. Its requests may still arrive.
+    /// Connects a new client. Replies to the client before are dropped, since they belong to its
+    /// connections; its late requests may still arrive.
     public func reconnect() {
         state.withLock { state in
             state.isHungUp = false

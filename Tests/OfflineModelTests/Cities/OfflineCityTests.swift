@@ -208,7 +208,7 @@ private struct Bench {
         bench.clock.advance(days: 1)
         _ = try await bench.store.cities.read("a")
         withKnownIssue(
-            "the greatest time counts: the city does not age before the clock has passed it"
+            "CITY-5 keeps the greatest time, so the city ages once the clock has passed it"
         ) {
             #expect(
                 bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds

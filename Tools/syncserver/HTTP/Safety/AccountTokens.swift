@@ -9,9 +9,9 @@ import LogFormat
 /// Tokens and their accounts.
 ///
 /// Only digests are kept. A fast digest is enough: a token has 256 random bits, which cannot be
-/// found by trying, unlike a password that a person chose. What is looked up is the digest under a random
-/// key that lives as long as this value. So whoever measures how long a look-up takes learns
-/// something about a number that he can neither choose nor compute, and nothing about a token.
+/// found by trying, unlike a password that a person chose. The key of a look-up is the digest under
+/// a random key that lives as long as this value. So the time that a look-up takes tells a client
+/// about a number that it can neither choose nor compute, and nothing about a token.
 struct AccountTokens: Sendable {
     /// What a known token stands for.
     struct Credential: Sendable {
@@ -43,7 +43,7 @@ struct AccountTokens: Sendable {
     init(file path: String) throws {
         // The permissions are those of the opened file: a symbolic link has its own, which say nothing.
         var status = stat()
-        // Without O_NONBLOCK a named pipe would stop the server until somebody writes to it.
+        // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
         let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: descriptor >= 0)
         guard descriptor >= 0, fstat(descriptor, &status) == 0,
