@@ -115,12 +115,15 @@ private struct Bench<View: CompactableView> {
         #expect(bench.view.lesson("l", course: "c", of: "u")?.bestScore == 0.9)
     }
 
-    @Test func `the active course and each review need the holder of their register`() throws {
+    @Test
+    func `a session needs its first and last completion, the active course its holder`()
+        throws
+    {
         var bench = Bench<ProgressView>()
         for (course, time) in [("a", 2), ("b", 1)] {
             try bench.add(CourseActivated(userId: "u", courseId: course), at: Int64(time))
         }
-        for (course, time) in [("a", 1), ("b", 2)] {
+        for (course, time) in [("a", 2), ("b", 3), ("c", 1), ("d", 4)] {
             try bench.add(
                 ReviewCompleted(
                     userId: "u", courseId: course, reviewId: "r", itemsSeen: 1, itemsCorrect: 1),
@@ -128,8 +131,8 @@ private struct Bench<View: CompactableView> {
         }
         #expect(
             bench.says == [
-                .needed(.current), bench.superseded(by: 0), bench.superseded(by: 3),
-                .needed(.current),
+                .needed(.current), bench.superseded(by: 0), bench.superseded(by: 5, 4),
+                bench.superseded(by: 5, 4), .needed(.current), .needed(.current),
             ])
     }
 

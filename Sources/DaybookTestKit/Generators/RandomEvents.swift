@@ -40,8 +40,10 @@ extension Choices {
                 userId: user, courseId: element(of: ["c", "d"]), lessonId: element(of: ["l", "m"]),
                 score: bool() ? Double(int(in: 0...3)) / 4 : nil)
         default:
+            // Mostly one session: only a third completion of it supersedes another.
             return ReviewCompleted(
-                userId: user, courseId: entityID(), reviewId: element(of: ["r", "s"]),
+                userId: bool() ? "u" : user, courseId: entityID(),
+                reviewId: bool(oneIn: 4) ? "s" : "r",
                 itemsSeen: int(in: 5...9), itemsCorrect: int(in: 0...5))
         }
     }

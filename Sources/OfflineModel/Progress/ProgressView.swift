@@ -38,21 +38,40 @@ public struct LessonCompletion: Hashable, Sendable {
 /// The progress of all learners.
 public struct ProgressView: ListableView {
     public static let name = "progress"
-    public static let version = 1
+    public static let version = 2
     public static let eventTypes: Set<String>? = [
         CourseActivated.type, LessonCompleted.type, ReviewCompleted.type,
     ]
 
-    fileprivate struct Review: Hashable, Sendable {
+    fileprivate struct ReviewResult: Hashable, Sendable {
         var courseId: String
         var itemsSeen: Int
         var itemsCorrect: Int
     }
 
+    /// A completed review session: the result of its last completion, and the stamp of its first.
+    fileprivate struct ReviewCompletion: Hashable, Sendable {
+        var last: Register<ReviewResult>
+        var first: Stamp
+
+        mutating func add(_ result: ReviewResult, _ stamp: Stamp) {
+            last.set(result, stamp)
+            if stamp < first { first = stamp }
+        }
+
+        /// The earliest time from `start` on at which the session may have been completed. Between
+        /// the first and the last completion the view keeps none, so if the first was earlier and
+        /// the last was not, that is `start` itself (LRN-42).
+        func earliestTime(from start: Timestamp) -> Timestamp? {
+            if first.time >= start { return first.time }
+            return last.stamp.time >= start ? start : nil
+        }
+    }
+
     fileprivate struct Learner: Sendable {
         var active: Register<String>?
         var lessons: TreeDictionary<EntityID, TreeDictionary<EntityID, LessonCompletion>> = [:]
-        var reviews: TreeDictionary<EntityID, Register<Review>> = [:]
+        var reviews: TreeDictionary<EntityID, ReviewCompletion> = [:]
     }
 
     private var learners: TreeDictionary<EntityID, Learner> = [:]
@@ -83,11 +102,15 @@ public struct ProgressView: ListableView {
             guard let review = try? event.payload(as: ReviewCompleted.self) else {
                 return ignored += 1
             }
+            let result = ReviewResult(
+                courseId: review.courseId, itemsSeen: review.itemsSeen,
+                itemsCorrect: review.itemsCorrect)
+            let stamp = event.stamp
             learners[EntityID(review.userId), default: Learner()]
-                .reviews[EntityID(review.reviewId)].set(
-                    Review(
-                        courseId: review.courseId, itemsSeen: review.itemsSeen,
-                        itemsCorrect: review.itemsCorrect), event.stamp)
+                .reviews[
+                    EntityID(review.reviewId),
+                    default: ReviewCompletion(last: Register(result, stamp), first: stamp)
+                ].add(result, stamp)
         default: break
         }
     }
@@ -104,7 +127,7 @@ public struct ProgressView: ListableView {
 
     /// The LWW timestamp of a review session's completion. O(1).
     func stamp(ofReview reviewId: String, by userId: String) -> Stamp? {
-        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.stamp
+        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.last.stamp
     }
 
     /// A lesson that the learner has completed. O(1).
@@ -125,7 +148,7 @@ public struct ProgressView: ListableView {
         for (courseId, lessons) in learner.lessons {
             change(courseId) { $0.lessonsCompleted = lessons.count }
         }
-        for review in learner.reviews.values.map(\.value) {
+        for review in learner.reviews.values.map(\.last.value) {
             change(EntityID(review.courseId)) {
                 $0.reviewsCompleted += 1
                 $0.itemsSeen = $0.itemsSeen.addingSaturating(review.itemsSeen)
@@ -147,19 +170,19 @@ public struct ProgressView: ListableView {
 
     /// The last completion of each review session. O(review sessions of the learner).
     package func reviewStamps(by userId: String) -> Set<Stamp> {
-        Set(learners[EntityID(userId)]?.reviews.values.map(\.stamp) ?? [])
+        Set(learners[EntityID(userId)]?.reviews.values.map(\.last.stamp) ?? [])
     }
 
-    /// The first completion of a lesson or a review session at or after a time; of all, if it is
-    /// nil. A lesson counts when it was completed first, a session when it was last. O(completions of the learner).
+    /// The first completion of a lesson or a review session at or after `start`, of all if it is nil.
+    /// A lesson counts with its first completion. A session that was completed before `start` and
+    /// again after it counts with `start`. O(completions of the learner).
     func firstCompletion(by userId: String, from start: Timestamp?) -> Timestamp? {
         guard let learner = learners[EntityID(userId)] else { return nil }
-        let lessons = learner.lessons.values.lazy.flatMap { $0.values.lazy.map(\.completedAt) }
-        let reviews = learner.reviews.values.lazy.map(\.stamp.time)
-        func first(_ times: some Sequence<Timestamp>) -> Timestamp? {
-            times.filter { time in start.map { $0 <= time } ?? true }.min()
-        }
-        return [first(lessons), first(reviews)].compactMap(\.self).min()
+        let start = start ?? Timestamp(milliseconds: Timestamp.range.lowerBound)
+        let lessons = learner.lessons.values.lazy.flatMap { $0.values }.map(\.completedAt)
+            .filter { $0 >= start }
+        let reviews = learner.reviews.values.lazy.compactMap { $0.earliestTime(from: start) }
+        return [lessons.min(), reviews.min()].compactMap(\.self).min()
     }
 
     /// All learners, sorted. O(learners).
@@ -211,8 +234,8 @@ extension ProgressView {
 }
 
 extension ProgressView: CompactableView {
-    /// Needed are the active course, a lesson's first and best completion, and the event that holds
-    /// a review.
+    /// Needed are the active course, a lesson's first and best completion, and a review session's
+    /// first and last.
     public func retention(of event: Event) -> Retention {
         switch event.type {
         case CourseActivated.type:
@@ -233,8 +256,8 @@ extension ProgressView: CompactableView {
             guard let review = try? event.payload(as: ReviewCompleted.self) else {
                 return .needed(.notUnderstood)
             }
-            let reviews = learners[EntityID(review.userId)]?.reviews
-            return .of(event, heldBy: [reviews?[EntityID(review.reviewId)]?.stamp])
+            let completion = learners[EntityID(review.userId)]?.reviews[EntityID(review.reviewId)]
+            return .of(event, heldBy: [completion?.last.stamp, completion?.first])
         default: return .unconcerned
         }
     }
@@ -265,10 +288,11 @@ extension ProgressView.Learner {
         var entries = writer.entries(count: reviews.count)
         for (reviewId, review) in reviews {
             writer.begin(reviewId, of: &entries)
-            writer.add(review.value.courseId)
-            writer.add(count: review.value.itemsSeen)
-            writer.add(count: review.value.itemsCorrect)
-            writer.add(review.stamp)
+            writer.add(review.last.value.courseId)
+            writer.add(count: review.last.value.itemsSeen)
+            writer.add(count: review.last.value.itemsCorrect)
+            writer.add(review.last.stamp)
+            writer.add(review.first)
         }
         writer.end(entries)
     }
@@ -287,13 +311,18 @@ extension ProgressView.Learner {
         self.lessons = lessons
         var reviews = self.reviews
         try reader.entries { (reader, reviewId) throws(EventError) in
-            let review = ProgressView.Review(
+            let result = ProgressView.ReviewResult(
                 courseId: try reader.string(), itemsSeen: try reader.nonNegative(),
                 itemsCorrect: try reader.nonNegative())
-            guard review.itemsCorrect <= review.itemsSeen else {
+            guard result.itemsCorrect <= result.itemsSeen else {
                 throw reader.fault("more items were answered right than were asked")
             }
-            reviews[reviewId] = Register(review, try reader.stamp())
+            let last = Register(result, try reader.stamp())
+            let first = try reader.stamp()
+            guard first <= last.stamp else {
+                throw reader.fault("a session's first completion is after its last")
+            }
+            reviews[reviewId] = ProgressView.ReviewCompletion(last: last, first: first)
         }
         self.reviews = reviews
         guard active != nil || !lessons.isEmpty || !reviews.isEmpty else {

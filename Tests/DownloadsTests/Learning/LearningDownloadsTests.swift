@@ -237,7 +237,26 @@ private struct LearningBench {
         }
     }
 
-    @Test(.verifies("LRN-23", "LRN-32"))
+    @Test(.verifies("LRN-42"))
+    func `sessions are fetched after eighteen hours although one is repeated every seventeen`()
+        async throws
+    {
+        var policy = PrefetchPolicy.android
+        policy.reviewTriggers.remove(.appStart)
+        let clock = Clock()
+        let bench = try await LearningBench(policy, clock: clock)
+        try await bench.running {
+            try await bench.complete("old")
+            try await eventually { bench.alarms.durations == [.seconds(18 * 3_600)] }
+            clock.advance(hours: 17)
+            try await bench.complete("old")
+            clock.advance(hours: 1)
+            bench.alarms.ring()
+            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+        }
+    }
+
+    @Test(.verifies("LRN-42", "LRN-32"))
     func `what is due after eighteen hours follows from the log and survives restarts`()
         async throws
     {

@@ -140,7 +140,7 @@ private struct Bench {
         #expect(work() == Self.reviews)
     }
 
-    @Test(.verifies("LRN-23"))
+    @Test(.verifies("LRN-42"))
     func `eighteen hours after the first completion since the last fetch it is due`() throws {
         var bench = try Bench()
         let policy = PrefetchPolicy.android
@@ -165,7 +165,33 @@ private struct Bench {
         #expect(PrefetchPolicy.iOS.due(in: bench.state()) == nil)
     }
 
-    @Test(.verifies("LRN-23"))
+    @Test(.verifies("LRN-42"), arguments: [nil, now - 60 * hour])
+    func `a session that is done again puts nothing off`(fetchedAt: Int64?) throws {
+        var bench = try Bench()
+        for hours in [50, 33, 16, 0] as [Int64] {
+            try bench.complete("r", at: now - hours * hour)
+            let due = PrefetchPolicy.android.due(in: bench.state(fetchedAt: fetchedAt))
+            #expect(due?.milliseconds == now - 32 * hour)
+        }
+    }
+
+    @Test(.verifies("LRN-42"))
+    func `a session that was done before the last fetch and after it is fetched early, not late`()
+        throws
+    {
+        var bench = try Bench()
+        func due() -> Int64? {
+            PrefetchPolicy.android.due(in: bench.state(fetchedAt: now - 10 * hour))?.milliseconds
+        }
+        try bench.complete("r", at: now - 30 * hour)
+        #expect(due() == nil)
+        try bench.complete("r", at: now - 7 * hour)
+        #expect(due() == now + 8 * hour)
+        try bench.complete("r", at: now)
+        #expect(due() == now + 8 * hour)
+    }
+
+    @Test(.verifies("LRN-42"))
     func `times of wrong clocks put nothing off by more than eighteen hours, and trap nowhere`()
         throws
     {

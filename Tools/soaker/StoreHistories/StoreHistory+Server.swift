@@ -204,7 +204,9 @@ extension StoreHistory {
             return views.lessons[.init(user: user, course: course, lesson: lesson)]?.first
                 != line.stamp
         case .review(let user, _, let review, _, _):
-            return views.reviews[.init(user: user, review: review)]?.stamp != line.stamp
+            let key = ModelViews.ReviewKey(user: user, review: review)
+            return views.reviews[key]?.stamp != line.stamp
+                && views.firstReviews[key] != line.stamp
         }
     }
 }

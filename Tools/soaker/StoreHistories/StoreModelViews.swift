@@ -66,6 +66,8 @@ struct ModelViews: Sendable {
     var courses: [Text: ModelRegister<Text>] = [:]
     var lessons: [Lesson: Completion] = [:]
     var reviews: [ReviewKey: ModelRegister<Review>] = [:]
+    /// The least stamp of all completions of each session.
+    var firstReviews: [ReviewKey: ModelStamp] = [:]
 
     mutating func add(_ line: ModelLine) {
         let stamp = line.stamp
@@ -89,8 +91,9 @@ struct ModelViews: Sendable {
             if let score { completion.best = max(completion.best ?? 0, score) }
             lessons[key] = completion
         case .review(let user, let course, let review, let seen, let correct):
-            reviews[ReviewKey(user: user, review: review)]
-                .set(Review(course: course, seen: seen, correct: correct), stamp)
+            let key = ReviewKey(user: user, review: review)
+            reviews[key].set(Review(course: course, seen: seen, correct: correct), stamp)
+            firstReviews[key] = min(firstReviews[key] ?? stamp, stamp)
         case .trip, .other: break
         }
     }
