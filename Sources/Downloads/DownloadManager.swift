@@ -31,7 +31,7 @@ public actor DownloadManager {
     private let reachability: any Reachability
     private let options: Options
     private let folder: String
-    private nonisolated let hub: ProgressHub
+    private nonisolated let progress: TransientTable<String, DownloadNumbers>
 
     private nonisolated let commands: DownloadCommands
 
@@ -103,7 +103,7 @@ public actor DownloadManager {
         folder =
             options.cacheFolder.map { "\($0)/daybook-downloads/\(store.logID.text)" }
             ?? files.directory + "/incoming"
-        hub = ProgressHub(store)
+        progress = store.transient(DownloadProgress.self)
         commands = DownloadCommands(store)
     }
 
@@ -117,19 +117,31 @@ public actor DownloadManager {
     // MARK: For screens
 
     /// A job as it is now, with the bytes of this moment; nil if there is none. O(1).
-    public nonisolated func job(_ jobId: String) -> DownloadJob? { hub.job(jobId) }
+    public nonisolated func job(_ jobId: String) -> DownloadJob? { commands.job(jobId).current }
 
-    /// A job over time: its present state first, then bytes, every so often, and every change of
-    /// state. Keeps only the newest. Ends when the job is removed or the store is closed.
+    /// A job over time: its present state first, then bytes, every `progressInterval` at most, and
+    /// every change of state. Keeps only the newest. Ends when the job is removed or the store is
+    /// closed. `store.downloads.job(_:)` tells the same and goes on after that.
     public nonisolated func progress(of jobId: String) -> AsyncStream<DownloadJob> {
-        hub.changes(of: jobId)
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: DownloadJob.self, bufferingPolicy: .bufferingNewest(1))
+        let changes = commands.job(jobId).changes
+        let following = Task {
+            for await job in changes {
+                guard let job else { break }
+                continuation.yield(job)
+            }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in following.cancel() }
+        return stream
     }
 
     /// Pauses a job until somebody resumes it, with the numbers of this moment. Durable on return.
     ///
     /// - Throws: as `DownloadCommands.pause(_:)`.
     public func pause(_ jobId: String) async throws {
-        try await commands.pause(jobId, .user, numbers: hub.numbers(jobId))
+        try await commands.pause(jobId)
     }
 
     // MARK: The loop
@@ -325,14 +337,14 @@ public actor DownloadManager {
         folders.insert(job.id)
         let meter = DownloadMeter(
             job.numbers, bytesMax: options.cityBytesMax, interval: options.progressInterval
-        ) { [hub, id = job.id] in hub.tell(id) }
+        ) { [progress, id = job.id] meter in progress.update(id) { _ in meter.numbers } }
         let run = DownloadRun(
             job: job, source: source, authorizer: authorizer, files: files,
             fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
             pace: DownloadPace(options) { [store] in store.randomFraction() }, options: options,
             checkRoom: { [store, user] in try await Self.checkRoom(for: $0, store, user) },
             keep: { [weak self] in await self?.keep($0, job.id) })
-        hub.set(meter, for: job.id)
+        progress.update(job.id) { _ in meter.numbers }
         running[job.id] = Running(
             task: Task {
                 let result: Result<DownloadedCity, any Error>
@@ -363,7 +375,7 @@ public actor DownloadManager {
             // Else the log cannot be written just now: the job is as it was, and is tried later.
             if !(error is EventError), (error as? LogError)?.code != .suspended { wait(job.id) }
         }
-        hub.set(nil, for: job.id)
+        progress.update(job.id) { _ in nil }
         running[job.id] = nil
         wake?.yield()
     }

@@ -29,7 +29,7 @@ final class DownloadMeter: Sendable {
     private let state: Mutex<State>
     private let interval: Duration
     private let bytesMax: Int
-    private let tell: @Sendable () -> Void
+    private let tell: @Sendable (DownloadMeter) -> Void
 
     /// - Parameters:
     ///   - numbers: what holds until the images are known.
@@ -38,7 +38,7 @@ final class DownloadMeter: Sendable {
     ///   - tell: called when the numbers have changed.
     init(
         _ numbers: DownloadNumbers, bytesMax: Int, interval: Duration,
-        tell: @escaping @Sendable () -> Void
+        tell: @escaping @Sendable (DownloadMeter) -> Void
     ) {
         state = Mutex(
             State(
@@ -77,7 +77,7 @@ final class DownloadMeter: Sendable {
             state.downloaded = state.images.values.reduce(0) { $0 + $1.bytes }
             Self.describe(&state)
         }
-        tell()
+        tell(self)
     }
 
     /// An image has so many bytes by now, of so many if that is known.
@@ -96,7 +96,7 @@ final class DownloadMeter: Sendable {
             if isDue { state.told = now }
             return (state.downloaded <= bytesMax, isDue)
         }
-        if isDue { tell() }
+        if isDue { tell(self) }
         return fits
     }
 
@@ -109,7 +109,7 @@ final class DownloadMeter: Sendable {
             state.done += image.names
             Self.describe(&state)
         }
-        tell()
+        tell(self)
     }
 
     private static func describe(_ state: inout State) {

@@ -241,6 +241,36 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
+    @Test(.verifies("DL-20", "FOL-11"))
+    func `every query about downloads counts up with the bytes, and no event is recorded for them`()
+        async throws
+    {
+        let city = SampleCity(sizes: [40_000, 40_000])
+        let bench = try await Bench { stalling(city, after: 20_000, $0) }
+        let downloads = bench.store.downloads
+        let queued = try await downloads.queue(city.id)
+        for await job in downloads.job(queued.id).changes {
+            if job?.downloadedBytes == 40_000 { break }
+        }
+        for await jobs in downloads.active.changes { if jobs.first?.progress == 50 { break } }
+        let shown = try #require(downloads.job(queued.id).current)
+        #expect(shown.status == .downloading && shown.totalBytes == 80_000)
+        #expect(shown.currentStep == "Downloading images (0/2)")
+        #expect(downloads.jobs(of: city.id).current == [shown])
+        #expect(downloads.jobs(.downloading).current == [shown])
+        #expect(bench.manager.job(queued.id) == shown)
+        // The log says that it was queued and begun, and nothing of bytes.
+        #expect(bench.store.view(DownloadsView.self)[queued.id]?.downloadedBytes == 0)
+        #expect(await bench.store.events.lastDurable.rawValue == 2)
+        // A pause past the manager has the numbers of its moment, too.
+        try await downloads.pause(queued.id)
+        #expect(bench.store.view(DownloadsView.self)[queued.id]?.downloadedBytes == 40_000)
+        try await downloads.resume(queued.id)
+        try await bench.expect(queued.id, .completed)
+        #expect(downloads.job(queued.id).current?.progress == 100)
+        try await bench.close()
+    }
+
     @Test(.verifies("DL-15"))
     func `the next process goes on where this one was, and tidies up`() async throws {
         let files = InMemoryFileSystem()

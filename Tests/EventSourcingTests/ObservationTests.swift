@@ -36,6 +36,11 @@ private func open(_ files: InMemoryFileSystem = InMemoryFileSystem()) async thro
         environment: LogEnvironment(fileSystem: files, sleep: noTimers))
 }
 
+private enum Sizes: TransientState {
+    typealias Key = String
+    typealias Value = Int
+}
+
 private func draft(_ subject: String = "small") -> EventDraft {
     EventDraft(type: "t", subject: subject)
 }
@@ -63,6 +68,34 @@ private func draft(_ subject: String = "small") -> EventDraft {
         try await store.append([draft()])
         try await store.append([draft("big")])
         #expect(await next.value == 5)
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-11"))
+    func `a query tells of commits and of values in memory, each once, and leaves nothing`()
+        async throws
+    {
+        let store = try await open()
+        let sizes = store.transient(Sizes.self)
+        let query = store.query(Count.self, with: Sizes.self) { "\($0.all) \($1["a"] ?? 0)" }
+        do {
+            var changes = query.changes.makeAsyncIterator()
+            #expect(await changes.next() == "0 0")
+            sizes.update("a") { _ in 7 }
+            #expect(await changes.next() == "0 7")
+            // What is the same, or of another key, is no new value.
+            sizes.update("a") { _ in 7 }
+            sizes.update("b") { _ in 1 }
+            try await store.append([draft()])
+            #expect(await changes.next() == "1 7")
+            sizes.update("a") { $0.map { $0 + 1 } }
+            sizes.update("a") { _ in nil }
+            try await store.append([draft()])
+            #expect(await changes.next() == "2 0")
+        }
+        #expect(query.current == "2 0")
+        try await eventually { await store.subscriberCount == 0 }
+        #expect(sizes.subscriberCount == 0)
         try await store.close()
     }
 

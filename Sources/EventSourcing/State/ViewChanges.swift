@@ -13,23 +13,36 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = Value
     public typealias Failure = Never
 
+    /// How far a value goes: the last position that the view has folded, and the transient table's
+    /// revision.
+    struct Version: Equatable {
+        var position: Position
+        var revision: UInt64?
+    }
+
     private let store: EventStore
+    private let table: (any TransientSource)?
     private let isSame: @Sendable (Value, Value) -> Bool
-    /// The last position that the view has folded.
-    private let through: @Sendable () -> Position
-    /// The value, and the last position that is in it.
-    let read: @Sendable () -> (value: Value, through: Position)
+    private let version: @Sendable () -> Version
+    /// The value, and what is in it at least.
+    let read: @Sendable () -> (value: Value, version: Version)
 
     init<View: Projection>(
-        _ store: EventStore, _ answer: @escaping @Sendable (View) -> Value,
+        _ store: EventStore, with table: (any TransientSource)? = nil,
+        _ answer: @escaping @Sendable (View) -> Value,
         isSame: @escaping @Sendable (Value, Value) -> Bool
     ) {
         self.store = store
+        self.table = table
         self.isSame = isSame
-        through = { store.present(View.self).through }
+        version = {
+            Version(position: store.present(View.self).through, revision: table?.revision)
+        }
         read = {
+            // Before the value is computed: a change meanwhile is noticed by the next look.
+            let revision = table?.revision
             let (view, through) = store.present(View.self)
-            return (answer(view), through)
+            return (answer(view), Version(position: through, revision: revision))
         }
     }
 
@@ -40,7 +53,7 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let changes: ViewChanges
         private var signals: AsyncStream<Void>.AsyncIterator?
-        private var last: (value: Value, through: Position)?
+        private var last: (value: Value, version: Version)?
 
         init(_ changes: ViewChanges) { self.changes = changes }
 
@@ -52,13 +65,13 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
         ) async -> Value? {
             if signals == nil {
                 // Before the first look, so that no commit is missed.
-                signals = await changes.store.commits().makeAsyncIterator()
+                signals = await changes.store.commits(and: changes.table).makeAsyncIterator()
                 guard !Task.isCancelled else { return nil }
                 last = changes.read()
                 return last?.value
             }
             while await signals?.next(isolation: actor) != nil {
-                guard changes.through() != last?.through else { continue }
+                guard changes.version() != last?.version else { continue }
                 let new = changes.read()
                 let isSame = last.map { changes.isSame($0.value, new.value) } ?? false
                 last = new

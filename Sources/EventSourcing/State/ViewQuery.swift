@@ -22,6 +22,13 @@ public struct ViewQuery<Value: Equatable & Sendable>: Sendable {
     ) {
         changes = ViewChanges(store, answer, isSame: ==)
     }
+
+    init<View: Projection, Key, Transient>(
+        _ store: EventStore, _ table: TransientTable<Key, Transient>,
+        _ answer: @escaping @Sendable (View, [Key: Transient]) -> Value
+    ) {
+        changes = ViewChanges(store, with: table, { answer($0, table.values) }, isSame: ==)
+    }
 }
 
 extension EventStore {
@@ -40,6 +47,14 @@ extension EventStore {
         _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value
     ) -> ViewQuery<Value> {
         ViewQuery(self, answer)
+    }
+
+    /// Asks a view and a transient table for a value, and again whenever either has changed.
+    package nonisolated func query<View: Projection, State: TransientState, Value>(
+        _ view: View.Type, with state: State.Type,
+        _ answer: @escaping @Sendable (View, [State.Key: State.Value]) -> Value
+    ) -> ViewQuery<Value> {
+        ViewQuery(self, transient(state), answer)
     }
 
     /// The states of a view, the present one first: a new one whenever it has folded something.

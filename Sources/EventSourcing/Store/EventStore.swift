@@ -4,6 +4,7 @@
 import Foundation
 import LogFormat
 import LogStorage
+import Synchronization
 
 /// When an append returns.
 public enum Durability: Sendable {
@@ -68,6 +69,8 @@ public actor EventStore {
     let needs: ViewNeeds
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
+    /// The tables of `transient(_:)`, by the type that names them.
+    let transients = Mutex<[ObjectIdentifier: any Sendable]>([:])
 
     /// Milliseconds to add to the device's clock to get the server's.
     public private(set) var clockOffset: Int64 = 0
@@ -244,7 +247,10 @@ public actor EventStore {
 
     /// A signal whenever the views or the disk have changed or the store was suspended, the first at
     /// once; several that nobody took become one. Ends when the store is closed.
-    package func commits() -> AsyncStream<Void> {
+    package func commits() -> AsyncStream<Void> { commits(and: nil) }
+
+    /// As `commits()`, with a signal for every change of a transient table, too.
+    func commits(and table: (any TransientSource)?) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let id = UUID()
@@ -253,7 +259,9 @@ public actor EventStore {
             return stream
         }
         commitSignals[id] = continuation
+        table?.subscribe(id, continuation)
         continuation.onTermination = { [weak self] _ in
+            table?.unsubscribe(id)
             Task { await self?.removeSignal(id) }
         }
         continuation.yield()

@@ -187,17 +187,19 @@ public struct DownloadCommands: Sendable {
     /// - Parameters:
     ///   - jobId: the job.
     ///   - reason: why it rests.
-    ///   - numbers: how far it has come; nil: as far as the view knows.
+    ///   - numbers: how far it has come; nil: as far as `job(_:)` shows.
     /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING, nor,
     ///   where the reason is the user's, PAUSED for another one; `LogError` as `EventStore.append`.
     public func pause(
         _ jobId: String, _ reason: PauseReason, numbers: DownloadNumbers?
     ) async throws {
+        let progress = store.transient(DownloadProgress.self)
         try await change(
             jobId, to: .paused,
             orIf: { reason == .user && $0.status == .paused && $0.pauseReason != .user }
         ) { job, _ in
-            DownloadPaused(jobId: jobId, numbers: numbers ?? job.numbers, reason: reason)
+            DownloadPaused(
+                jobId: jobId, numbers: numbers ?? progress[jobId] ?? job.numbers, reason: reason)
         }
     }
 
@@ -284,23 +286,49 @@ public struct DownloadCommands: Sendable {
 
 // MARK: Questions
 
+/// The numbers of the jobs that are worked on in this process, by job id. A manager writes them,
+/// every `progressInterval` at most; the log has those of the last event (DL-20).
+package enum DownloadProgress: TransientState {
+    package typealias Key = String
+    package typealias Value = DownloadNumbers
+}
+
 extension DownloadCommands {
-    /// A job; nil while there is none with this id, and once it was removed. O(1).
+    /// A job, while it is downloaded with the bytes of this moment; nil while there is none with this
+    /// id, and once it was removed. O(1).
     public func job(_ jobId: String) -> ViewQuery<DownloadJob?> {
-        store.query(DownloadsView.self) { $0[jobId] }
+        query { view, numbers in view[jobId]?.with(numbers) }
     }
 
-    /// The jobs of a city, oldest first. O(k log k) for k jobs of the city.
+    /// The jobs of a city, oldest first; the one that is downloaded with the bytes of this moment.
+    /// O(k log k) for k jobs of the city.
     public func jobs(of cityId: String) -> ViewQuery<[DownloadJob]> {
-        store.query(DownloadsView.self) { $0.jobs(of: cityId) }
+        query { view, numbers in view.jobs(of: cityId).map { $0.with(numbers) } }
     }
 
-    /// The jobs that are QUEUED or DOWNLOADING, in the order in which they are worked on.
-    /// O(k log k) for k such jobs.
-    public var active: ViewQuery<[DownloadJob]> { store.query(DownloadsView.self) { $0.active } }
+    /// The jobs that are QUEUED or DOWNLOADING, in the order in which they are worked on, with the
+    /// bytes of this moment. O(k log k) for k such jobs.
+    public var active: ViewQuery<[DownloadJob]> {
+        query { view, numbers in view.active.map { $0.with(numbers) } }
+    }
 
-    /// The jobs in a state, oldest first. O(k log k) for k jobs in it.
+    /// The jobs in a state, oldest first; those that are downloaded with the bytes of this moment.
+    /// O(k log k) for k jobs in it.
     public func jobs(_ status: DownloadStatus) -> ViewQuery<[DownloadJob]> {
-        store.query(DownloadsView.self) { $0.jobs(status) }
+        query { view, numbers in view.jobs(status).map { $0.with(numbers) } }
+    }
+
+    private func query<Value>(
+        _ answer: @escaping @Sendable (DownloadsView, [String: DownloadNumbers]) -> Value
+    ) -> ViewQuery<Value> {
+        store.query(DownloadsView.self, with: DownloadProgress.self, answer)
+    }
+}
+
+extension DownloadJob {
+    /// The job with the numbers of this moment, if it is downloaded and there are any.
+    fileprivate func with(_ numbers: [String: DownloadNumbers]) -> DownloadJob {
+        guard status == .downloading, let numbers = numbers[id] else { return self }
+        return with(numbers)
     }
 }
