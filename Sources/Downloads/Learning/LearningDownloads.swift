@@ -98,22 +98,12 @@ public actor LearningDownloads {
     /// - Throws: `LearningError`: `downloadInProgress` while sessions are being downloaded,
     ///   `notStored`; `LogError`.
     public func startReview(_ reviewId: String) async throws -> LearningMaterial {
-        try requireNoDownload()
-        let material = try await learning.readReview(reviewId, of: user)
-        // One may have begun meanwhile.
-        try requireNoDownload()
-        guard let material else {
-            throw LearningError(
-                .notStored, "the review session \(reviewId) is not on the device")
+        do {
+            if let material = try await learning.readReview(reviewId, of: user) { return material }
+        } catch let error as EventError where error.code == .refused {
+            throw LearningError(.downloadInProgress, error.detail)
         }
-        return material
-    }
-
-    private func requireNoDownload() throws {
-        guard !isDownloadingReviews else {
-            throw LearningError(
-                .downloadInProgress, "review sessions are being downloaded. Start one afterwards")
-        }
+        throw LearningError(.notStored, "the review session \(reviewId) is not on the device")
     }
 
     /// Starts a lesson, which makes the next one of the course be fetched if the policy says so.
@@ -427,7 +417,10 @@ public actor LearningDownloads {
             try Task.checkCancellation()
         }
         isDownloadingReviews = true
+        let downloads = store.transient(ReviewDownloads.self)
+        downloads.update(user) { ($0 ?? 0) + 1 }
         defer {
+            downloads.update(user) { count in count.flatMap { $0 > 1 ? $0 - 1 : nil } }
             isDownloadingReviews = false
             for waiting in waiting { waiting.finish() }
             waiting = []

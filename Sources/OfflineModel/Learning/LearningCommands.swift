@@ -232,14 +232,32 @@ public struct LearningCommands: Sendable {
 
     /// The content of a review session and its files, from the log; nil if it is not on the device.
     ///
-    /// - Throws: as `readLesson`.
+    /// - Throws: `EventError` (`refused`) while the user's sessions are downloaded: none may be
+    ///   started then (LRN-35). Else as `readLesson`.
     /// - Complexity: one frame to read.
     public func readReview(
         _ reviewId: String, of userId: String
     ) async throws -> LearningMaterial? {
-        try await read(ReviewStored.self) {
+        try requireNoReviewDownload(for: userId)
+        let material = try await read(ReviewStored.self) {
             $0.review(reviewId, of: userId)?.material.event
         }?.material
+        // One may have begun meanwhile.
+        try requireNoReviewDownload(for: userId)
+        return material
+    }
+
+    private func requireNoReviewDownload(for userId: String) throws {
+        guard !isDownloadingReviews(of: userId) else {
+            throw EventError(
+                .refused,
+                "review sessions of \(userId) are being downloaded; start one afterwards")
+        }
+    }
+
+    /// True while `LearningDownloads` of this process downloads review sessions of the user.
+    package func isDownloadingReviews(of userId: String) -> Bool {
+        store.transient(ReviewDownloads.self)[userId] != nil
     }
 
     /// Removes a review session from the device, with the files that nothing else names. What the
@@ -366,4 +384,10 @@ public struct LearningCommands: Sendable {
         try await store.named(type, by: { find(store.view(LearningView.self)) }, event: \.self)?
             .payload
     }
+}
+
+/// The number of downloads of review sessions that are under way in this process, by user (LRN-35).
+package enum ReviewDownloads: TransientState {
+    package typealias Key = String
+    package typealias Value = Int
 }

@@ -399,11 +399,17 @@ private struct LearningBench {
         await refuses(.downloadInProgress) {
             try await bench.downloads.startReview("es-r1")
         }
+        // Past the manager it cannot be read either, by another user it can.
+        await #expect {
+            try await bench.store.learning.readReview("es-r1", of: "u")
+        } throws: { ($0 as? EventError)?.code == .refused }
+        #expect(try await bench.store.learning.readReview("es-r1", of: "v") == nil)
         // A lesson has nothing to do with it.
         #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
         bench.source.letGo("https://x.example/r2")
         #expect(try await download.value.count == 2)
         #expect(try await bench.downloads.startReview("es-r2").files.count == 2)
+        #expect(try await bench.store.learning.readReview("es-r1", of: "u")?.files.count == 2)
         await refuses(.notStored) { try await bench.downloads.startReview("es-r9") }
     }
 
