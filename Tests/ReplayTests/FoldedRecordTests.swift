@@ -56,7 +56,8 @@ private struct Bench {
         bench.add(EventDraft(type: "daybook.page.stored"))
         bench.add(EventDraft(type: "com.example.planned"))
         try bench.save("d")
-        let entry = Bench.entry(stuck, .parked, code: "no", detail: "never")
+        var entry = Bench.entry(stuck, .parked, code: "no", detail: "never")
+        (entry.retryCount, entry.isFinal) = (5, true)
         try bench.record(at: 77) { record in
             record.duplicate = [4...4, 7...7]
             record.entries = [entry]

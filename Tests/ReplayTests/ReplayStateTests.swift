@@ -90,26 +90,63 @@ private struct Bench {
         #expect(bench.send().isEmpty)
     }
 
-    @Test(.verifies("RPL-5"))
-    func `V4: a retry backs off its lane, is charged, and the fifth parks`() {
+    @Test(.verifies("RPL-5", "PRK-4"))
+    func `V4: a retry backs off its lane and is charged, and the fifth exhausts the event`() {
         var bench = Bench(["a", "b"])
-        for attempt in 1...5 {
-            let sent = bench.send()
-            #expect(sent.first == 1)
-            let outcome = bench.verdicts([(1, "retry"), (2, "applied")])
-            let entry = outcome.entries.first
-            #expect(entry?.retryCount == attempt)
+        for attempt in 1...8 {
+            #expect(bench.send().first == 1)
+            let entry = bench.verdicts([(1, "retry"), (2, "applied")]).entries.first
+            #expect(entry?.retryCount == min(attempt, 5) && entry?.isFinal == false)
             #expect(entry?.outcome == (attempt < 5 ? .retry : .parked))
-            if attempt < 5 {
-                guard case .wait(let time) = bench.state.next(now: bench.now) else {
-                    Issue.record("the lane does not wait")
-                    return
-                }
-                bench.now = time
+            #expect(bench.state.heldCount == (attempt < 5 ? 0 : 1))
+            guard case .wait(let time) = bench.state.next(now: bench.now) else {
+                Issue.record("the lane does not wait")
+                return
             }
+            let wait = time - bench.now
+            #expect(attempt < 5 ? wait < 60_000 : (1_800_000...3_600_000).contains(wait))
+            bench.now = time
         }
-        #expect(bench.state.next(now: bench.now) == .idle)
-        #expect(bench.state.heldCount == 1)
+        #expect(bench.send() == [1])
+        #expect(bench.verdicts([(1, "applied")]).applied == [Position(1)])
+        #expect(bench.state.next(now: bench.now) == .idle && bench.state.heldCount == 0)
+    }
+
+    /// A state whose first event has used up its retries.
+    private func exhausted(_ lanes: [String]) -> Bench {
+        var bench = Bench(lanes)
+        for _ in 1...5 {
+            _ = bench.send()
+            _ = bench.verdicts([(1, "retry")])
+            guard case .wait(let time) = bench.state.next(now: bench.now) else { break }
+            if bench.state.heldCount == 0 { bench.now = time }
+        }
+        return bench
+    }
+
+    @Test(.verifies("PRK-4"))
+    func `V2: an exhausted event that is rejected waits for a decision`() {
+        var bench = exhausted(["a"])
+        bench.now += 3_600_000
+        #expect(bench.send() == [1])
+        let entry = bench.verdicts([(1, "rejected")]).entries.first
+        #expect(entry?.outcome == .parked && entry?.retryCount == 5 && entry?.isFinal == true)
+        #expect(bench.state.next(now: bench.now + 100 * 3_600_000) == .idle)
+    }
+
+    @Test(.verifies("PRK-4", "TRG-5"))
+    func `C4: an exhausted event is sent at once when somebody asks, and its lane after it`() {
+        var bench = exhausted(["a", "a"])
+        #expect(bench.send() == [] && bench.state.heldCount == 2)
+        bench.state.demand()
+        #expect(bench.send() == [1, 2])
+    }
+
+    @Test(.verifies("PRK-4"))
+    func `an exhausted event waits no longer than an hour when the clock steps back`() {
+        var bench = exhausted(["a"])
+        bench.now -= 4 * 365 * 86_400_000
+        #expect(bench.send() == [1])
     }
 
     @Test(.verifies("RPL-2")) func `V4: a lane waits as long as the server asks`() {

@@ -63,7 +63,8 @@ package struct RandomLog: Sendable {
                         outcome: choices.element(of: [.retry, .parked, .conflict]),
                         retryCount: choices.int(in: 0...5),
                         code: choices.bool() ? "code" : nil,
-                        detail: choices.bool() ? words(&choices) : nil))
+                        detail: choices.bool() ? words(&choices) : nil,
+                        isFinal: choices.bool(oneIn: 4)))
             default: break
             }
         }

@@ -152,6 +152,7 @@ extension OutboxEntry.Answer {
         writer.add(outcome.rawValue)
         writer.add(count: retryCount)
         writer.add(at)
+        writer.add(isFinal)
         writer.add(current != nil)
         if let current { writer.add(current) }
         for text in [code, detail] {
@@ -167,6 +168,7 @@ extension OutboxEntry.Answer {
         self.outcome = outcome
         retryCount = try reader.nonNegative()
         at = try reader.time()
+        isFinal = try reader.bool()
         if try reader.bool() { current = try reader.uuid() }
         code = try Self.text(SyncSettled.codeBytesMax, &reader)
         detail = try Self.text(SyncSettled.detailBytesMax, &reader)

@@ -9,7 +9,7 @@ import LogFormat
 /// The actions that the server has not settled.
 public struct Outbox: Projection {
     public static let name = "outbox"
-    public static let version = 3
+    public static let version = 4
     public static let dependsOnRules = true
 
     /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
@@ -110,7 +110,8 @@ public struct Outbox: Projection {
         for entry in record.entries {
             let answer = OutboxEntry.Answer(
                 outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
-                code: entry.code, detail: entry.detail, current: entry.current)
+                code: entry.code, detail: entry.detail, current: entry.current,
+                isFinal: entry.isFinal)
             if unknown.intersects(entry.position...entry.position) {
                 unknownAnswers[entry.position] = UnknownAnswer(id: entry.id, answer: answer)
                 continue

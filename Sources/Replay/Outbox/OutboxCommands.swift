@@ -57,8 +57,11 @@ public struct OutboxCommands: Sendable {
     package init(_ store: EventStore) { self.store = store }
 
     /// The actions that wait, in order of their positions: parked ones and those in conflict
-    /// included. O(1), then O(1) each.
-    public var entries: some Sequence<OutboxEntry> { store.view(Outbox.self).entries() }
+    /// included. With the attempts of this process. O(1), then O(1) each.
+    public var entries: some Sequence<OutboxEntry> {
+        let attempts = store.transient(SyncAttempts.self).values
+        return store.view(Outbox.self).entries().lazy.map { $0.with(attempts[$0.id]) }
+    }
 
     /// Sends a parked event, or one in conflict, once more, as if it had never been tried. Durable
     /// on return; a running replayer sends it by itself.

@@ -14,8 +14,18 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// What the records say of it: mostly nothing, so it takes its room elsewhere.
     private var recorded = Recorded.nothing
     var answer: Answer? {
-        get { if case .answer(let answer) = recorded { answer } else { nil } }
+        get {
+            switch recorded {
+            case .nothing: nil
+            case .answer(let answer): answer
+            case .attempted(let answer, _): answer
+            }
+        }
         set { recorded = newValue.map(Recorded.answer) ?? .nothing }
+    }
+    /// A later attempt that no record speaks of. Never part of the view.
+    private var attempt: SyncAttempt? {
+        if case .attempted(_, let attempt) = recorded { attempt } else { nil }
     }
     /// Whether it is a tombstone.
     var isSettled = false
@@ -23,6 +33,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     private indirect enum Recorded: Hashable, Sendable {
         case nothing
         case answer(Answer)
+        case attempted(Answer?, SyncAttempt)
     }
 
     /// What the last answer did to an action that it did not settle.
@@ -33,16 +44,26 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         var code: String?
         var detail: String?
         var current: UUID?
+        var isFinal = false
     }
 
     /// The states of the documents that an unsettled action can have on record.
     public enum Status: String, Sendable {
         /// It waits to be sent.
         case pending = "PENDING"
-        /// It is parked: the server will never take it, or retries are used up.
+        /// It is parked, and holds its lane; `parking` says why.
         case failed = "FAILED"
         /// The server has a newer change; its lane waits for a resolution.
         case conflict = "CONFLICT"
+    }
+
+    /// Why an action is parked, and what ends that. Spec/parking.md.
+    public enum Parking: String, Sendable {
+        /// The server will never take it: a person decides.
+        case rejected
+        /// The server has answered `retry` five times: the action is sent again by itself, every 30 to
+        /// 60 minutes, until the server gives another answer. A person may decide before.
+        case exhausted
     }
 
     /// What the event says.
@@ -101,15 +122,38 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case .conflict: .conflict
         }
     }
-    /// How often the server asked for a retry.
+    /// Why it is parked; nil unless it is.
+    public var parking: Parking? {
+        guard let answer, answer.outcome == .parked else { return nil }
+        return answer.retryCount == ReplayState.retriesMax && !answer.isFinal
+            ? .exhausted : .rejected
+    }
+    /// When an exhausted action is sent again by itself, on a device that syncs then; nil for others.
+    public var nextAttemptAt: Timestamp? {
+        guard parking == .exhausted, let answer else { return nil }
+        return Timestamp(
+            milliseconds: answer.at.milliseconds + ReplayState.exhaustedRetryDelay(of: id))
+    }
+    /// How often the server asked for a retry: 0 to 5.
     public var retryCount: Int { answer?.retryCount ?? 0 }
-    /// When a charged attempt was made last.
-    public var lastAttemptAt: Timestamp? { answer?.at }
+    /// When an attempt was made last: one that is on record, or a later one of this process.
+    public var lastAttemptAt: Timestamp? { attempt?.at ?? answer?.at }
     /// The event that the server holds instead, for an action in conflict, if it said so. The log
     /// has it, too.
     public var conflictsWith: UUID? { answer?.current }
-    /// The server's last words, or its code where it said nothing.
-    public var errorMessage: String? { answer?.detail ?? answer?.code }
+    /// Why the last attempt of this process brought no verdict; else the server's last words, or its
+    /// code where it gave no words.
+    public var errorMessage: String? { attempt?.message ?? answer?.detail ?? answer?.code }
+
+    /// The entry with an attempt of this process, if that is later than what is on record.
+    func with(_ attempt: SyncAttempt?) -> OutboxEntry {
+        guard let attempt, attempt.at > answer?.at ?? Timestamp(milliseconds: .min) else {
+            return self
+        }
+        var entry = self
+        entry.recorded = .attempted(answer, attempt)
+        return entry
+    }
 }
 
 extension OutboxEntry {
@@ -125,7 +169,7 @@ extension OutboxEntry {
         row.add("retryCount", retryCount)
         row.add("lastAttemptAt", lastAttemptAt?.description)
         row.add("errorMessage", errorMessage)
-        row.add("parked", status == .failed)
+        row.add("parked", parking != nil)
         row.add("position", Int(clamping: position.rawValue))
         return row
     }

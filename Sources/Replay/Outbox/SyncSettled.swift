@@ -44,11 +44,15 @@ public struct SyncSettled: EventPayload, Hashable {
         public var at: Timestamp?
         /// The event that the server holds instead, for a conflict, if it said so.
         public var current: UUID?
+        /// True for an event that was parked for good after its retries had been used up: without it,
+        /// five retries mean that it is sent again by itself (PRK-4).
+        public var isFinal: Bool
 
         /// Creates an entry.
         public init(
             position: UInt64, id: UUID, outcome: Outcome, retryCount: Int, code: String? = nil,
-            detail: String? = nil, at: Timestamp? = nil, current: UUID? = nil
+            detail: String? = nil, at: Timestamp? = nil, current: UUID? = nil,
+            isFinal: Bool = false
         ) {
             self.position = position
             self.id = id
@@ -58,6 +62,7 @@ public struct SyncSettled: EventPayload, Hashable {
             self.detail = detail
             self.at = at
             self.current = current
+            self.isFinal = isFinal
         }
     }
 
@@ -65,7 +70,7 @@ public struct SyncSettled: EventPayload, Hashable {
     public enum Outcome: String, Sendable {
         /// It stays in the outbox; the attempt was charged.
         case retry
-        /// It is out of the queue until someone decides.
+        /// It is out of the queue: until someone decides, or for up to an hour (PRK-4).
         case parked
         /// Its lane waits for a resolution.
         case conflict
@@ -120,7 +125,8 @@ public struct SyncSettled: EventPayload, Hashable {
                 code: entry["code"]?.stringValue.map { Self.cut($0, Self.codeBytesMax) },
                 detail: entry["detail"]?.stringValue.map { Self.cut($0, Self.detailBytesMax) },
                 at: entry["at"]?.stringValue.flatMap(Timestamp.init),
-                current: entry["current"]?.stringValue.flatMap(UUID.init(text:)))
+                current: entry["current"]?.stringValue.flatMap(UUID.init(text:)),
+                isFinal: entry["final"] == .bool(true))
         }
     }
 
@@ -185,6 +191,7 @@ public struct SyncSettled: EventPayload, Hashable {
                 }
                 if let at = entry.at { writer.add("at", at.description) }
                 if let current = entry.current { writer.add("current", current.text) }
+                if entry.isFinal { writer.add("final", true) }
                 return writer.finished()
             }
             writer.add("entries", raw: JSONObjectWriter.array(list))

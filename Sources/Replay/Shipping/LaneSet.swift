@@ -79,11 +79,20 @@ struct LaneSet: Sendable {
         var turnMin: UInt64 = 0
         /// Events that are in the batch which is being put together.
         var taken = 0
+
+        /// True if the lane waits because the retries of its first event are used up.
+        var isExhausted: Bool {
+            guard case .until = hold else { return false }
+            return queue.first?.retryCount == ReplayState.retriesMax
+        }
     }
 
-    private enum Hold: Hashable {
+    /// What keeps a lane from sending.
+    enum Hold: Hashable {
         case none
+        /// A time, in milliseconds since 1970 by the device's clock.
         case until(Int64)
+        /// Until somebody decides.
         case forever
     }
 
@@ -145,12 +154,20 @@ struct LaneSet: Sendable {
     // MARK: What is there
 
     /// Adds an event behind all others. O(log lanes).
-    mutating func add(_ entry: OutboxEntry, isHeld: Bool) {
+    mutating func add(_ entry: OutboxEntry, _ hold: Hold) {
         reaches(entry.position)
         count += 1
         let number = number(of: EntityID(entry.lane))
         lanes[number].queue.append(QueuedItem(entry))
-        if isHeld { lanes[number].hold = .forever }
+        switch hold {
+        case .none: break
+        case .until(let time):
+            if lanes[number].hold == .none {
+                lanes[number].hold = hold
+                waiting.insert(Waiting(time: time, lane: number))
+            }
+        case .forever: lanes[number].hold = .forever
+        }
         hasChanged(number)
     }
 
@@ -159,20 +176,20 @@ struct LaneSet: Sendable {
 
     /// Takes over what the outbox holds after somebody decided something. Times to wait, and what is
     /// under way, stay. O(events).
-    mutating func replace(by entries: [(entry: OutboxEntry, isHeld: Bool)]) {
+    mutating func replace(by entries: [(entry: OutboxEntry, hold: Hold)]) {
         let old = lanes
         (lanes, numbers, unused, count, ready, readyCount) = ([], [:], [], 0, Heap(), 0)
         // What waits names lanes by their places.
         waiting = Heap()
         hasStragglers = false
-        for (entry, isHeld) in entries { add(entry, isHeld: isHeld) }
+        for (entry, hold) in entries { add(entry, hold) }
         for before in old where !before.queue.isEmpty || before.isUnderWay {
             guard before.isUnderWay || numbers[before.name] != nil else { continue }
             let number = number(of: before.name)
             lanes[number].isUnderWay = before.isUnderWay
             lanes[number].turnMin = before.turnMin
             if before.turnMin > 0 { hasStragglers = true }
-            if case .until(let time) = before.hold, lanes[number].hold == .none,
+            if case .until(let time) = before.hold, lanes[number].hold != .forever,
                 let first = lanes[number].queue.first,
                 first.position == before.queue.first?.position, first.retryCount != 0
             {
@@ -187,9 +204,9 @@ struct LaneSet: Sendable {
     /// How many events wait, held ones included.
     private(set) var count = 0
 
-    /// How many events wait in lanes that only somebody's decision sets free. O(lanes).
+    /// The number of events in lanes that are held by something parked or in conflict. O(lanes).
     var heldCount: Int {
-        lanes.reduce(0) { $0 + ($1.hold == .forever ? $1.queue.count : 0) }
+        lanes.reduce(0) { $0 + ($1.hold == .forever || $1.isExhausted ? $1.queue.count : 0) }
     }
 
     /// Whether some lane can send now.
@@ -240,6 +257,14 @@ struct LaneSet: Sendable {
     mutating func release(now: Int64, latest: Int64) {
         while let last = waiting.max, last.time > latest { release(waiting.removeMax()) }
         while let first = waiting.min, first.time <= now { release(waiting.removeMin()) }
+    }
+
+    /// Frees the lanes that wait because the retries of their first event are used up. O(lanes).
+    mutating func releaseExhausted() {
+        for number in lanes.indices where lanes[number].isExhausted {
+            lanes[number].hold = .none
+            hasChanged(number)
+        }
     }
 
     /// Frees a lane, unless something else holds it by now.

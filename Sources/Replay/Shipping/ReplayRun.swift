@@ -100,6 +100,7 @@ struct ReplayRun {
 
     private mutating func loop() async throws -> SyncReport {
         if replayer.options.reads { startReading() }
+        state.setClock(offset: await store.clockOffset, now: store.deviceNow)
         while !Task.isCancelled {
             takeOutbox()
             let now = store.deviceNow
@@ -357,12 +358,14 @@ struct ReplayRun {
     }
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
-        if let progress, case .append(let items) = request {
+        if case .append(let items) = request {
             let ids = items.map(\.id)
             sent[number] = ids
-            report.underWay.formUnion(ids)
-            report.pending = pending
-            progress(report)
+            if let progress {
+                report.underWay.formUnion(ids)
+                report.pending = pending
+                progress(report)
+            }
         }
         let call: @Sendable () async throws -> TransportRequest
         switch request {
@@ -449,7 +452,8 @@ struct ReplayRun {
 
     private mutating func take(_ exchange: Exchange) async throws {
         requests[exchange.number] = nil
-        report.underWay.subtract(sent.removeValue(forKey: exchange.number) ?? [])
+        let ids = sent.removeValue(forKey: exchange.number) ?? []
+        if progress != nil { report.underWay.subtract(ids) }
         // A server that says a token in its reply must not get it into the log.
         let outcome = state.take(
             exchange.answer, with: exchange.verdicts?.map(sentTokens.masked), to: exchange.number,
@@ -474,10 +478,21 @@ struct ReplayRun {
             }
         }
         try await record(outcome, clock: clock)
+        remember(ids, outcome, exchange.received)
         for (item, current) in outcome.conflicts { try await resolve(item, current) }
         if let page = outcome.page { try await record(page) }
         report.pending = pending
         progress?(report)
+    }
+
+    /// Keeps in memory which events of a request got no verdict, and why. What is on record needs no
+    /// memory.
+    private func remember(_ ids: [UUID], _ outcome: ReplayState.Outcome, _ received: Int64) {
+        let attempts = store.transient(SyncAttempts.self)
+        if outcome.isServers, attempts.isEmpty { return }
+        let attempt = SyncAttempt(
+            at: Timestamp(milliseconds: received + (clockOffset ?? 0)), message: outcome.message)
+        attempts.update(ids) { _ in outcome.isServers ? nil : attempt }
     }
 
     // MARK: Records
@@ -505,10 +520,14 @@ struct ReplayRun {
             entry.outcome != .conflict
                 || outbox.entry(at: Position(entry.position))?.status != .conflict
         }
+        // An exhausted event that was tried again was parked before.
+        report.rejected += outcome.entries.count { entry in
+            entry.outcome == .parked
+                && outbox.entry(at: Position(entry.position))?.status != .failed
+        }
         settled.clockOffset = clock
         report.applied += applied.count
         report.duplicate += duplicate.count
-        report.rejected += outcome.entries.count { $0.outcome == .parked }
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
         return settled
     }

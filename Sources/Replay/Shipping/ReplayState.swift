@@ -191,8 +191,11 @@ public struct ReplayState: Sendable {
     /// With so many lanes that can send, no batch would look different if more were known: one that
     /// is chosen ahead and the one behind it find as many events as they can hold.
     private static let lanesEnough = 2 * batchEvents
-    /// `retry` verdicts that an event survives; with the last it is parked.
+    /// `retry` verdicts after which an event is exhausted: parked, and sent again by itself only so
+    /// often.
     static let retriesMax = 5
+    /// The range of the time between two attempts with an exhausted event, in milliseconds.
+    private static let exhaustedRetryRange: ClosedRange<Int64> = 1_800_000...3_600_000
     /// Full-jitter backoff: a random time up to this, doubled with every failure …
     static let backoffFirst: Int64 = 500
     /// … and never more than this.
@@ -231,27 +234,29 @@ public struct ReplayState: Sendable {
 
     /// Takes in an event of the outbox; positions must rise.
     public mutating func add(_ entry: OutboxEntry) {
-        lanes.add(entry, isHeld: isHeld(entry))
+        lanes.add(entry, hold(for: entry))
     }
 
     /// Somebody has decided on events that were held: takes over the whole outbox. O(outbox).
     public mutating func decided(_ entries: some Sequence<OutboxEntry>) {
         dropAhead()
-        lanes.replace(by: entries.map { ($0, isHeld($0)) })
+        lanes.replace(by: entries.map { ($0, hold(for: $0)) })
     }
 
-    private func isHeld(_ entry: OutboxEntry) -> Bool {
+    private func hold(for entry: OutboxEntry) -> LaneSet.Hold {
         switch entry.status {
-        case .pending: false
-        case .failed: true
-        case .conflict: !resolvesConflicts || !mayResolve(EntityID(entry.lane))
+        case .pending: return .none
+        case .failed:
+            return entry.nextAttemptAt.map { .until($0.milliseconds - clockOffset) } ?? .forever
+        case .conflict:
+            return resolvesConflicts && mayResolve(EntityID(entry.lane)) ? .none : .forever
         }
     }
 
     /// How many events wait, held ones included. O(lanes).
     public var count: Int { lanes.count }
 
-    /// How many events wait in lanes that only a person's decision sets free. O(lanes).
+    /// The number of events in lanes that are held by something parked or in conflict. O(lanes).
     public var heldCount: Int { lanes.heldCount }
 
     /// Whether a request was not answered yet.
@@ -329,6 +334,7 @@ public struct ReplayState: Sendable {
     /// allowed by itself is allowed until nothing is left to do; without network, nothing is.
     public mutating func demand() {
         resume()
+        lanes.releaseExhausted()
         isDemanded = true
     }
 
@@ -671,7 +677,8 @@ public struct ReplayState: Sendable {
             entries: [
                 SyncSettled.Entry(
                     position: item.position.rawValue, id: item.id, outcome: .parked,
-                    retryCount: item.retryCount, code: code, detail: detail)
+                    retryCount: item.retryCount, code: code, detail: detail,
+                    isFinal: item.retryCount == Self.retriesMax)
             ])
     }
 
@@ -743,21 +750,29 @@ public struct ReplayState: Sendable {
         return outcome
     }
 
-    /// V4: backs the lane off and charges it; the fifth time parks.
+    /// V4: backs the lane off and charges it. The fifth time exhausts the event (PRK-4).
     private mutating func charge(
         _ item: ReplayItem, _ verdict: Verdict, _ now: Int64, _ random: Double
     ) -> SyncSettled.Entry {
-        let count = item.retryCount + 1
-        let isLast = count >= Self.retriesMax
-        if isLast {
-            lanes.hold(item)
-        } else {
-            let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
-            let delay = wish > 0 ? wish : Self.backoff(item.retryCount, random)
-            lanes.hold(item, until: now + delay, retryCount: count)
-        }
+        let count = min(item.retryCount + 1, Self.retriesMax)
+        let isExhausted = count == Self.retriesMax
+        let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
+        let delay =
+            isExhausted
+            ? max(wish, Self.exhaustedRetryDelay(of: item.id))
+            : wish > 0 ? wish : Self.backoff(item.retryCount, random)
+        lanes.hold(item, until: now + delay, retryCount: count)
         return SyncSettled.Entry(
-            position: item.position.rawValue, id: item.id, outcome: isLast ? .parked : .retry,
-            retryCount: count, code: verdict.code, detail: verdict.detail)
+            position: item.position.rawValue, id: item.id,
+            outcome: isExhausted ? .parked : .retry, retryCount: count, code: verdict.code,
+            detail: verdict.detail)
+    }
+
+    /// The time between two attempts with an exhausted event, in milliseconds. It follows from the
+    /// event's id, so that it is the same after a restart and the events of many devices are spread.
+    static func exhaustedRetryDelay(of id: UUID) -> Int64 {
+        let spread = exhaustedRetryRange.upperBound - exhaustedRetryRange.lowerBound
+        let fraction = Int64(truncatingIfNeeded: id.integer & 0xFFFF)
+        return exhaustedRetryRange.lowerBound + spread * fraction / 0xFFFF
     }
 }

@@ -8,7 +8,7 @@ public struct SyncReport: Hashable, Sendable {
     public var applied = 0
     /// Events that the server already had.
     public var duplicate = 0
-    /// Events that were parked.
+    /// Events that were parked: rejected ones, and those whose retries are used up.
     public var rejected = 0
     /// Events in conflict, those that were resolved included.
     public var conflict = 0
@@ -16,7 +16,7 @@ public struct SyncReport: Hashable, Sendable {
     public var resolved = 0
     /// Events that are still to be sent, held ones included.
     public var pending = 0
-    /// Those of them that wait for somebody's decision.
+    /// Those of them that are parked or in conflict, or behind one that is in their lane.
     public var held = 0
     /// Events of other logs that were taken in.
     public var received = 0

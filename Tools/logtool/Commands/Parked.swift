@@ -129,6 +129,7 @@ struct Parked: AsyncParsableCommand {
         row.add("retryCount", entry.retryCount)
         row.add("lastAttemptAt", entry.lastAttemptAt?.description)
         row.add("errorMessage", entry.errorMessage)
+        row.add("nextAttemptAt", entry.nextAttemptAt?.description)
         row.add("behind", behind)
         row.add("actionData", raw: data)
         return row

@@ -260,7 +260,15 @@ struct EventStory {
         }
         switch entry.status {
         case .failed:
-            return present("FAILED", "it is parked until somebody decides: see logtool parked")
+            guard let next = entry.nextAttemptAt else {
+                return present("FAILED", "it is parked until somebody decides: see logtool parked")
+            }
+            var step = present(
+                "FAILED",
+                "it is parked, since its retries are used up; a device that syncs sends it again "
+                    + "at \(next)")
+            step.facts.add("nextAttemptAt", next.description)
+            return step
         case .conflict:
             return present("CONFLICT", "it waits until its conflict is decided: see logtool parked")
         case .pending: break

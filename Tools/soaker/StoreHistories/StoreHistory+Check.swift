@@ -181,7 +181,8 @@ extension StoreHistory {
                 entry.status == answer?.status ?? .pending
                     && entry.retryCount == answer?.retryCount ?? 0
                     && entry.lastAttemptAt?.milliseconds == answer?.at
-                    && entry.errorMessage == answer?.message,
+                    && entry.errorMessage == answer?.message
+                    && (entry.parking == .exhausted) == (answer?.isExhausted ?? false),
                 "the outbox at \(line.position): \(entry.status), not \(String(describing: answer))"
             )
         }

@@ -57,8 +57,10 @@ extension StoreHistory {
             try require(
                 before.allSatisfy { one in sent.contains { $0.id == one.id } },
                 "\(line.position) overtakes in its lane")
+            let answer = model.answers[line.position]
             try require(
-                model.answers[line.position]?.status ?? .pending == .pending, "sent though parked")
+                answer?.status ?? .pending == .pending || answer?.isExhausted == true,
+                "sent though parked")
             sent.append(line)
         }
         let batch = Array("[".utf8) + sent.map(\.text).joined(separator: Array(",".utf8))
@@ -98,28 +100,27 @@ extension StoreHistory {
     private mutating func take(
         _ word: ServerWord, of line: ModelLine, at time: Int64, _ report: inout SyncReport
     ) {
-        var count = model.answers[line.position]?.retryCount ?? 0
+        let before = model.answers[line.position]
+        var count = before?.retryCount ?? 0
         let status: OutboxEntry.Status
         switch word {
         case .conflict:
             status = .conflict
             report.conflict += 1
         case .retry:
-            count += 1
+            count = min(5, count + 1)
             status = count == 5 ? .failed : .pending
-            if count == 5 {
-                self.count("fifth retry")
-                report.rejected += 1
-            }
-        default:
-            status = .failed
-            report.rejected += 1
+            if count == 5 { self.count("fifth retry") }
+        default: status = .failed
         }
+        if before?.isExhausted == true { self.count("exhausted, and sent again") }
+        if status == .failed, before?.status != .failed { report.rejected += 1 }
         let words: [ServerWord: String] = [.conflict: "newer \u{1F469}", .rejected: "rejected"]
         // A retry without words says nothing.
         model.set(
             StoreModel.Answer(
-                status: status, retryCount: count, at: time, message: words[word]),
+                status: status, retryCount: count, at: time, message: words[word],
+                isExhausted: word == .retry && count == 5),
             at: line.position)
     }
 

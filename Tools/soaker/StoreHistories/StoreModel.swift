@@ -12,6 +12,8 @@ package struct StoreModel: Sendable {
         var retryCount: Int
         var at: Int64
         var message: String?
+        /// The five retries are used up, and the server has not said anything else since.
+        var isExhausted = false
     }
 
     /// All lines that were accepted, by position; those that were taken out, too.

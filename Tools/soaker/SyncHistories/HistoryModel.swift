@@ -148,7 +148,8 @@ struct HistoryModel {
         for (lane, ids) in sent where !(waiting[lane] ?? []).starts(with: ids) {
             throw HistoryFailure("events of lane \(lane) overtake others on their way")
         }
-        for entry in unsettled where entry.status != .pending && sent[entry.lane] != nil {
+        for entry in unsettled
+        where entry.status != .pending && entry.parking != .exhausted && sent[entry.lane] != nil {
             throw HistoryFailure("lane \(entry.lane) is held, and sends")
         }
     }
@@ -168,7 +169,7 @@ struct HistoryModel {
             switch entry.status {
             case .pending: break
             case .failed:
-                guard told.isRefused || entry.retryCount >= 5 else {
+                guard entry.parking == .exhausted ? entry.retryCount == 5 : told.isRefused else {
                     throw HistoryFailure("\(position) is parked for nothing")
                 }
             case .conflict:
@@ -179,7 +180,7 @@ struct HistoryModel {
         }
     }
 
-    /// I12: nothing waits but what is parked or in conflict, and what stands behind it in its lane.
+    /// I12: nothing waits but what is parked or in conflict, and what comes after it in its lane.
     func checkNothingMoves(_ unsettled: [OutboxEntry]) throws {
         var held: Set<String> = []
         for entry in unsettled {

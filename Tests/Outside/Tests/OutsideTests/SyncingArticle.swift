@@ -65,7 +65,7 @@ let joinTexts = Merge { conflict in
 // Syncing-4 begins
 /// Tries again what the server did not want, and does without what is of no use any more.
 func decide(_ store: OfflineStore, isUseful: (OutboxEntry) -> Bool) async throws {
-    for entry in Array(store.outbox.entries) where entry.status == .failed {
+    for entry in Array(store.outbox.entries) where entry.parking == .rejected {
         if isUseful(entry) {
             try await store.outbox.retry(entry.id)
         } else {
