@@ -28,12 +28,17 @@ public struct OfflineStore: Sendable {
     public let images: ImageCache
 
     private let secrets: (any SecretStore)?
+    private let housekeeper: Housekeeper?
 
-    private init(_ events: EventStore, _ secrets: (any SecretStore)?) {
+    private init(
+        _ events: EventStore, _ secrets: (any SecretStore)?, _ housekeeper: Housekeeper?
+    ) async {
         self.events = events
         self.secrets = secrets
+        self.housekeeper = housekeeper
         files = FileStore(events)
         images = ImageCache(events, files)
+        await housekeeper?.begin(events, files)
     }
 
     /// Saved and cached cities.
@@ -73,6 +78,10 @@ public struct OfflineStore: Sendable {
     ///   - views: the app's own views, beside the built-in ones.
     ///   - compaction: when the store takes out what nothing needs any more; nil for only when
     ///     `compact()` is called.
+    ///   - user: whose settings say how long cities that came by themselves are kept, and how much
+    ///     room they have; nil for the account.
+    ///   - cleansUp: whether the store removes by itself what was kept long enough, when it is opened
+    ///     and resumed and every hour: such cities, and finished download jobs (CITY-15).
     ///   - environment: file system, clock and randomness; tests bring their own.
     ///   - progress: called now and then with the number of events folded so far and their total,
     ///     where there are many: at the first opening with a new or changed view.
@@ -85,6 +94,7 @@ public struct OfflineStore: Sendable {
         at url: URL, account: String? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
+        user: String? = nil, cleansUp: Bool = true,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
@@ -97,7 +107,8 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, environment: environment, progress: progress)
         await events.restoreClock()
         await events.compactBySelf(compaction)
-        return OfflineStore(events, secrets)
+        return await OfflineStore(
+            events, secrets, cleansUp ? Housekeeper(user: user ?? events.account) : nil)
     }
 
     /// Deletes the secrets of a store that was being erased when the process ended.
@@ -142,7 +153,7 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, keepingUnknownStates: false,
             environment: environment, progress: progress)
         await events.compactBySelf(compaction)
-        return OfflineStore(events, secrets)
+        return await OfflineStore(events, secrets, Housekeeper(user: nil))
     }
 
     /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
@@ -274,6 +285,7 @@ public struct OfflineStore: Sendable {
             if await events.isSuspended { await files.close() }
             throw error
         }
+        await housekeeper?.begin(events, files)
     }
 
     /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
@@ -282,6 +294,7 @@ public struct OfflineStore: Sendable {
     ///
     /// - Throws: `LogError` where something that waited could not be written.
     public func close() async throws {
+        housekeeper?.end()
         await files.close()
         try await events.close()
         await images.releaseMemory()
@@ -317,6 +330,7 @@ public struct OfflineStore: Sendable {
             await files.reopen()
             throw error
         }
+        housekeeper?.end()
         await images.releaseMemory()
     }
 }

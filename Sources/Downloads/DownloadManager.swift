@@ -187,10 +187,13 @@ public actor DownloadManager {
         try result.get()
     }
 
-    /// Removes jobs that were kept long enough, and what was fetched for jobs that are done or gone.
+    /// Removes jobs and cities that were kept long enough, and what was fetched for jobs that are
+    /// done or gone.
     package func tidy() async throws {
         folders.formUnion(try leftovers())
         _ = try await commands.cleanUp()
+        let cities = CityCommands(store, files)
+        if await cities.isCleanUpDue(for: user) { try await cities.cleanUp(for: user) }
         for jobId in folders where held[jobId] == nil && running[jobId] == nil {
             let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
             for file in stored where await files.hold(file) { keep(file, jobId) }

@@ -191,6 +191,15 @@ extension CityCommands {
         try await files.collect()
     }
 
+    /// True if `cleanUp(for:)` would remove a copy. O(copies that would go).
+    package func isCleanUpDue(for userId: String) async -> Bool {
+        let storage = CityStorage(
+            cities: store.view(CitiesView.self),
+            preferences: store.view(PreferencesView.self)[userId])
+        return !storage.outdated(at: await store.timestamp).isEmpty
+            || !storage.evictions().cityIds.isEmpty
+    }
+
     /// Removes what nobody has looked at for as many days as the user's settings say, then what the
     /// storage limit leaves no room for, the least recently accessed first, and the files of both.
     /// Cities that the user asked for stay. Durable on return.

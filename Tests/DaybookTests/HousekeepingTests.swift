@@ -1,0 +1,209 @@
+// What a store removes by itself, and when. Spec/cities.md, CITY-15.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// A clock, and hourly timers that go off when the test says so.
+private final class Clock: Sendable {
+    private struct State {
+        var time: Int64 = 1_771_756_200_000
+        var waiting: [UUID: AsyncStream<Void>.Continuation] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    var now: Int64 { state.withLock { $0.time } }
+    /// The number of hourly timers.
+    var timers: Int { state.withLock { $0.waiting.count } }
+
+    func advance(days: Double) { state.withLock { $0.time += Int64(days * 86_400_000) } }
+
+    func sleep(_ duration: Duration) async throws {
+        guard duration == .seconds(3_600) else { throw CancellationError() }
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        let id = UUID()
+        state.withLock { $0.waiting[id] = continuation }
+        for await _ in stream {}
+        state.withLock { $0.waiting[id] = nil }
+        try Task.checkCancellation()
+    }
+
+    func ring() {
+        for timer in state.withLock({ Array($0.waiting.values) }) { timer.finish() }
+    }
+}
+
+private struct Bench {
+    let clock = Clock()
+    let files = InMemoryFileSystem()
+
+    func open(
+        account: String? = "u", user: String? = nil, cleansUp: Bool = true
+    ) async throws -> OfflineStore {
+        try await OfflineStore.open(
+            at: URL(filePath: "/log"), account: account, compaction: nil, user: user,
+            cleansUp: cleansUp, environment: environment)
+    }
+
+    var environment: LogEnvironment {
+        LogEnvironment(
+            fileSystem: files, now: { [clock] in clock.now },
+            sleep: { [clock] in try await clock.sleep($0) })
+    }
+
+    /// Caches a city with an image.
+    func cache(_ cityId: String, explicit: Bool = false, in store: OfflineStore) async throws {
+        let city = CityData(
+            id: cityId, name: cityId, country: "Portugal", description: "", costOfLiving: 62,
+            internetSpeed: 110, safetyRating: 4.5, climate: "mild")
+        let image = CityImage(
+            id: cityId, url: "https://x.example/\(cityId).jpg", kind: .hero, width: 1, height: 1,
+            content: Array("image of \(cityId)".utf8))
+        try await store.cities.cache(
+            json: city.json, images: [image], isExplicit: explicit, for: "u")
+    }
+
+    /// Has a job that was completed now, and one that failed now.
+    func finishTwoDownloads(in store: OfflineStore) async throws {
+        for cityId in ["done", "failed"] {
+            let job = try await store.downloads.queue(cityId)
+            try await store.downloads.start(job.id)
+            if cityId == "done" {
+                try await store.downloads.complete(job.id, totalBytes: 0)
+            } else {
+                try await store.downloads.fail(job.id, "no", numbers: .initial)
+            }
+        }
+    }
+
+    func cached(in store: OfflineStore) -> Set<String> {
+        Set(store.cities.offlineCities.current.map(\.cityId))
+    }
+
+    /// The number of images on the disk.
+    var imageCount: Int { ((try? files.list("/log/files")) ?? []).count }
+}
+
+@Suite(.verifies("CITY-15")) struct HousekeepingTests {
+    @Test func `a city that nobody looked at goes by itself when the store is opened`()
+        async throws
+    {
+        let bench = Bench()
+        var store = try await bench.open()
+        try await bench.cache("seldom", in: store)
+        try await bench.cache("wanted", explicit: true, in: store)
+        bench.clock.advance(days: 5)
+        try await bench.cache("new", in: store)
+        try await store.close()
+        bench.clock.advance(days: 1.9)
+        store = try await bench.open()
+        #expect(bench.cached(in: store) == ["seldom", "wanted", "new"] && bench.imageCount == 3)
+        let last = await store.events.lastDurable
+        try await store.close()
+        bench.clock.advance(days: 0.2)
+        store = try await bench.open()
+        #expect(bench.cached(in: store) == ["wanted", "new"] && bench.imageCount == 2)
+        #expect(await store.events.lastDurable == last.next)
+        try await store.close()
+        // What the user asked for stays for a year.
+        bench.clock.advance(days: 365)
+        store = try await bench.open()
+        #expect(bench.cached(in: store) == ["wanted"])
+        try await store.close()
+    }
+
+    @Test(.verifies("DL-4"))
+    func `finished downloads go after a day and a week although no manager runs`() async throws {
+        let bench = Bench()
+        let store = try await bench.open(account: nil)
+        try await bench.finishTwoDownloads(in: store)
+        func jobs() -> Set<String> {
+            Set(["done", "failed"].filter { !store.downloads.jobs(of: $0).current.isEmpty })
+        }
+        for (days, left) in [
+            (0.9, ["done", "failed"]), (0.2, ["failed"]), (5.8, ["failed"]), (0.2, []),
+        ] as [(Double, Set<String>)] {
+            bench.clock.advance(days: days)
+            try await eventually { bench.clock.timers == 1 }
+            bench.clock.ring()
+            try await eventually { bench.clock.timers == 1 && jobs() == left }
+        }
+        try await store.close()
+    }
+
+    @Test func `while the store is open or suspended cities go at the next hour or with resuming`()
+        async throws
+    {
+        let bench = Bench()
+        let store = try await bench.open()
+        try await bench.cache("a", in: store)
+        bench.clock.advance(days: 8)
+        #expect(bench.cached(in: store) == ["a"])
+        bench.clock.ring()
+        try await eventually { bench.cached(in: store).isEmpty }
+        try await bench.cache("b", in: store)
+        try await store.suspend()
+        bench.clock.advance(days: 8)
+        bench.clock.ring()
+        try await eventually { bench.clock.timers == 1 }
+        #expect(bench.cached(in: store) == ["b"])
+        try await store.resume()
+        #expect(bench.cached(in: store).isEmpty && bench.imageCount == 0)
+        try await store.close()
+    }
+
+    @Test func `the settings are those of the user, and without one no city goes`() async throws {
+        let bench = Bench()
+        var store = try await bench.open(account: nil)
+        try await bench.cache("a", in: store)
+        try await store.preferences.update(for: "keeps") { $0.pruneAfterDays = 90 }
+        try await store.close()
+        bench.clock.advance(days: 30)
+        for (user, cleansUp, isLeft) in [
+            (nil, true, true), ("keeps", true, true), ("u", false, true), ("u", true, false),
+        ] {
+            store = try await bench.open(account: nil, user: user, cleansUp: cleansUp)
+            #expect(bench.cached(in: store) == (isLeft ? ["a"] : []))
+            #expect(bench.clock.timers <= (cleansUp ? 1 : 0))
+            try await store.close()
+        }
+    }
+
+    @Test func `a closed store, and one that nobody holds, leave no timer and no store`()
+        async throws
+    {
+        let bench = Bench()
+        var store: OfflineStore? = try await bench.open()
+        try await eventually { bench.clock.timers == 1 }
+        try await store?.close()
+        try await eventually { bench.clock.timers == 0 }
+        store = try await bench.open()
+        weak let events = store?.events
+        try await eventually { bench.clock.timers == 1 }
+        store = nil
+        try await eventually { bench.clock.timers == 0 && events == nil }
+    }
+
+    @Test func `the store that all accounts share removes finished downloads and no city`()
+        async throws
+    {
+        let bench = Bench()
+        func open() async throws -> OfflineStore {
+            try await OfflineStore.openShared(
+                at: URL(filePath: "/log"), compaction: nil, environment: bench.environment)
+        }
+        var store = try await open()
+        try await bench.cache("a", in: store)
+        try await bench.finishTwoDownloads(in: store)
+        try await store.close()
+        bench.clock.advance(days: 400)
+        store = try await open()
+        #expect(bench.cached(in: store) == ["a"])
+        #expect(store.downloads.jobs(of: "failed").current.isEmpty)
+        try await store.close()
+    }
+}
