@@ -2,6 +2,7 @@
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <string.h>
 
 static inline CURLcode curl_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -39,4 +40,21 @@ static inline CURLcode curl_get_long(CURL *easy, CURLINFO info, long *value) {
 
 static inline CURLcode curl_get_size(CURL *easy, CURLINFO info, curl_off_t *value) {
     return curl_easy_getinfo(easy, info, value);
+}
+
+// Sets a client certificate with its key, PKCS #12, from memory. libcurl copies it.
+static inline CURLcode curl_set_certificate(CURL *easy, const void *bytes, size_t count) {
+#if LIBCURL_VERSION_NUM >= 0x074700
+    struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
+    return curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &blob);
+#else
+    return CURLE_NOT_BUILT_IN;
+#endif
+}
+
+// Whether the libcurl that runs can present such a certificate: with OpenSSL only.
+static inline int curl_presents_certificates(void) {
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    return LIBCURL_VERSION_NUM >= 0x074700 && info->version_num >= 0x074700 && info->ssl_version
+        && strncmp(info->ssl_version, "OpenSSL", 7) == 0;
 }

@@ -223,23 +223,37 @@ public struct OfflineStore: Sendable {
     ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL. A
     ///     token goes to this machine or over https only; other options are `HTTPTransport`'s.
     ///   - credentials: where the token comes from that says for which account they are.
+    ///   - http: headers, certificate and proxy of the requests, and how long the server may be
+    ///     silent.
     ///   - resolver: who decides conflicts; nil leaves them to the app, and they show as CONFLICT.
     ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now, or
     ///     when the server has been silent for 30 s.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left.
     /// - Throws: `LogError`; `closed` where the store is closed meanwhile. `EventError` (`refused`) for
-    ///   the store that all accounts share. `TransportError` (`badEndpoint`, `tokenInClear`), before
-    ///   anything is sent. Failures of the network are no errors; they are in the report.
+    ///   the store that all accounts share. `TransportError` for an endpoint or options that cannot be
+    ///   used (`badEndpoint`, `tokenInClear`, …), before anything is sent. Failures of the network are no errors; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),
-        resolver: (any ConflictResolver)? = nil, until deadline: Date? = nil,
-        progress: (@Sendable (SyncReport) -> Void)? = nil
+        http: HTTPOptions = HTTPOptions(), resolver: (any ConflictResolver)? = nil,
+        until deadline: Date? = nil, progress: (@Sendable (SyncReport) -> Void)? = nil
     ) async throws -> SyncReport {
         try await sync(
-            over: HTTPTransport(endpoint: endpoint, headers: [:]), credentials: credentials,
+            over: HTTPTransport(endpoint: endpoint, http: http), credentials: credentials,
             resolver: resolver, until: deadline, progress: progress)
+    }
+
+    /// The headers and the client certificate that the secret store keeps
+    /// (`SecretKey.customHeaders`, `.clientCertificate`), as options of requests.
+    ///
+    /// - Throws: `SecretStoreError`; `damaged` where what is stored is none.
+    public func httpOptions() async throws(SecretStoreError) -> HTTPOptions {
+        var options = HTTPOptions()
+        guard let secrets else { return options }
+        options.headers = try await secrets.value(of: .customHeaders) ?? [:]
+        options.certificate = try await secrets.value(of: .clientCertificate)
+        return options
     }
 
     /// Ships and reads as `sync(to:)` does, over a transport with options of its own: a time-out,

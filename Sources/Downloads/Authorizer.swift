@@ -1,5 +1,5 @@
-// The token for the server's own origin, and for nobody else. Between the credentials and every
-// request of a download. Spec/downloads.md, DL-11.
+// The token, the app's headers and its certificate for the servers that may have them, and for no
+// other. Between the credentials and every request of a download. Spec/downloads.md, DL-11.
 
 import Foundation
 import Replay
@@ -12,16 +12,20 @@ final class Authorizer: Sendable {
     private let credentials: any Credentials
     /// Where the token goes; nil: nowhere.
     private let origin: HTTPOrigin?
+    /// Where headers and certificate go as well, without the token.
+    private let trusted: Set<HTTPOrigin>
     /// The time by the server's clock, in milliseconds since 1970.
     private let now: @Sendable () async -> Int64
     /// The token that was sent last and when it is to be renewed.
     private let current = Mutex<(token: AccessToken, renewal: Int64?)?>(nil)
 
     init(
-        client: HTTPClient, credentials: any Credentials, origin: HTTPOrigin?,
+        _ options: HTTPOptions, credentials: any Credentials, origin: HTTPOrigin?,
         now: @escaping @Sendable () async -> Int64
     ) {
-        self.client = client
+        // A large file on a slow line takes as long as it takes.
+        client = HTTPClient(options, requestSeconds: nil)
+        trusted = Set(options.trustedOrigins.compactMap(HTTPOrigin.init))
         self.credentials = credentials
         self.origin = origin
         self.now = now
@@ -30,16 +34,17 @@ final class Authorizer: Sendable {
     /// Carries one request.
     ///
     /// - Parameter isRedirected: whether a server named the address instead of the manifest or the
-    ///   app: then no token goes along.
+    ///   app: then neither token nor headers nor certificate go along.
     /// - Throws: as `HTTPClient.send`; what the credentials throw; `DownloadError` with
     ///   `unauthorized`.
     func send(
         _ request: HTTPRequest, isRedirected: Bool = false, to handler: any ResponseBodyHandler
     ) async throws -> HTTPResponseHead {
-        let isOurs =
-            !isRedirected && origin != nil && HTTPOrigin(request.url) == origin
-        guard isOurs, let stored = try await credentials.token() else {
-            return try await client.send(request, token: nil, to: handler)
+        let target = isRedirected ? nil : HTTPOrigin(request.url)
+        let getsToken = target != nil && target == origin
+        guard getsToken, let stored = try await credentials.token() else {
+            let isOwn = getsToken || target.map(trusted.contains) ?? false
+            return try await client.send(request, token: nil, isOwn: isOwn, to: handler)
         }
         let token = try await renewed(stored)
         let head = try await client.send(request, token: token.value, to: handler)

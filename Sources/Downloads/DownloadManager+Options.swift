@@ -1,6 +1,7 @@
 // How downloads are done: limits and times. Spec/downloads.md.
 
 import Foundation
+import Replay
 
 extension DownloadManager {
     /// Limits and times.
@@ -13,11 +14,19 @@ extension DownloadManager {
         public var imageBytesMax = 32 * 1_048_576
         /// Bytes of all images of a city at most.
         public var cityBytesMax = 256 * 1_048_576
-        /// How long a server may be silent.
-        public var timeoutSeconds = 30.0
-        /// Whether the token may go over `http` to another machine, where anybody on the way can
-        /// read it.
-        public var allowsTokenInClear = false
+        /// Headers, certificate and proxy, the time that a server may be silent, and whether the token
+        /// may go over plain `http`.
+        public var http = HTTPOptions()
+        /// The time that a server may be silent, in seconds: that of `http`.
+        public var timeoutSeconds: Double {
+            get { http.timeoutSeconds }
+            set { http.timeoutSeconds = newValue }
+        }
+        /// True if the token may go over `http` to another machine: that of `http`.
+        public var allowsTokenInClear: Bool {
+            get { http.allowsTokenInClear }
+            set { http.allowsTokenInClear = newValue }
+        }
         /// Failures in a row without progress, 16 KiB or an image, after which a job is paused.
         public var failuresMax = 5
         /// A wait between attempts is random up to this, doubled with every failure in a row …

@@ -67,7 +67,7 @@ public actor DownloadManager {
         user: String, reachability: any Reachability, options: Options
     ) {
         let authorizer = Authorizer(
-            client: Self.client(options), credentials: credentials, origin: HTTPOrigin(base),
+            options.http, credentials: credentials, origin: HTTPOrigin(base),
             now: { await store.now })
         self.init(
             store, files, HTTPManifestSource(base: base, authorizer: authorizer), authorizer,
@@ -83,7 +83,7 @@ public actor DownloadManager {
         self.init(
             store, files, source,
             Authorizer(
-                client: Self.client(options), credentials: credentials,
+                options.http, credentials: credentials,
                 origin: imageOrigin.flatMap(HTTPOrigin.init), now: { await store.now }), user,
             reachability, options)
     }
@@ -105,13 +105,6 @@ public actor DownloadManager {
             ?? files.directory + "/incoming"
         progress = store.transient(DownloadProgress.self)
         commands = DownloadCommands(store)
-    }
-
-    /// A large file on a slow line takes as long as it takes.
-    static func client(_ options: Options) -> HTTPClient {
-        HTTPClient(
-            timeoutSeconds: options.timeoutSeconds, requestSeconds: nil,
-            allowsTokenInClear: options.allowsTokenInClear)
     }
 
     // MARK: For screens

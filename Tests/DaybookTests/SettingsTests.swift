@@ -167,6 +167,26 @@ extension SettingKey where Value == String {
 
     // MARK: Secrets
 
+    @Test(.verifies("SEC-17", "SET-4"))
+    func `the headers of the secret store go with what a store syncs`() async throws {
+        let server = try LocalServer { _ in .reply(200, body: Array("[]".utf8)) }
+        let store = try await OfflineStore.inMemory(secrets: InMemorySecretStore())
+        #expect(try await store.httpOptions().headers.isEmpty)
+        try await store.settings.put(.customHeaders, ["X-Proxy": "s3cret"])
+        let certificate = ClientCertificate(pkcs12: [1], password: "")
+        try await store.settings.put(.clientCertificate, certificate)
+        var http = try await store.httpOptions()
+        #expect(http.certificate == certificate)
+        http.certificate = nil
+        let endpoint = try #require(URL(string: server.base + "/v1/events"))
+        try await store.sync(to: endpoint, http: http)
+        #expect(server.requests.map { $0.values("X-Proxy") } == [["s3cret"]])
+        try await store.close()
+        let bare = try await OfflineStore.inMemory()
+        #expect(try await bare.httpOptions().headers.isEmpty)
+        try await bare.close()
+    }
+
     @Test(.verifies("SET-4", "SEC-21"))
     func `secrets go to the secret store, and the log holds nothing of them`() async throws {
         let (files, secrets) = (InMemoryFileSystem(), InMemorySecretStore())

@@ -205,7 +205,8 @@ private actor EndingTokens: Credentials {
         try await bench.close()
     }
 
-    @Test(.verifies("DL-12")) func `a redirection is followed without the token, and not for ever`()
+    @Test(.verifies("DL-12", "SEC-17"))
+    func `a redirection is followed without token and headers, and not for ever`()
         async throws
     {
         let city = SampleCity(sizes: [1_000])
@@ -216,7 +217,13 @@ private actor EndingTokens: Credentials {
         }
         let address = other.base
         for place in ["/there", "/loop"] {
-            let bench = try await Bench(credentials: BearerToken("secret")) { request in
+            let bench = try await Bench(
+                credentials: BearerToken("secret"),
+                options: { options in
+                    options.http.headers = ["X-Proxy": "pass"]
+                    options.http.trustedOrigins = [URL(string: address)].compactMap(\.self)
+                }
+            ) { request in
                 request.path == SampleCity.path(0)
                     ? ImageServer.Reply(302, [("Location", address + place)])
                     : city.reply(to: request) ?? ImageServer.Reply(404)
@@ -227,6 +234,42 @@ private actor EndingTokens: Credentials {
         }
         #expect(other.requests("/there").count == 1 && other.requests("/loop").count == 5)
         #expect(other.requests.allSatisfy { $0.headers["authorization"] == nil })
+        #expect(other.requests.allSatisfy { $0.headers["x-proxy"] == nil })
+        other.stop()
+    }
+
+    @Test(.verifies("DL-11", "SEC-17"))
+    func `headers go to the app's servers, the token to one of them, and neither to others`()
+        async throws
+    {
+        let city = SampleCity(sizes: [1_000, 2_000, 3_000])
+        let images = { @Sendable (request: ImageServer.Request) in
+            city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let (trusted, other) = (try ImageServer(images), try ImageServer(images))
+        let addresses = (trusted.base, other.base)
+        let bench = try await Bench(
+            credentials: BearerToken("secret"),
+            options: { options in
+                options.http.headers = ["X-Proxy": "pass", "Range": "bytes=0-1"]
+                options.http.trustedOrigins = [URL(string: addresses.0)].compactMap(\.self)
+            }
+        ) { request in
+            guard request.path == city.path else { return images(request) }
+            return .json(
+                city.manifest.replacing("/images/1.jpg", with: addresses.0 + "/images/1.jpg")
+                    .replacing("/images/2.jpg", with: addresses.1 + "/images/2.jpg"))
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        func sent(_ server: ImageServer) -> Set<[String?]> {
+            Set(server.requests.map { [$0.headers["authorization"], $0.headers["x-proxy"]] })
+        }
+        #expect(sent(bench.server) == [["Bearer secret", "pass"]])
+        #expect(sent(trusted) == [[nil, "pass"]])
+        #expect(sent(other) == [[nil, nil]])
+        try await bench.close()
+        trusted.stop()
         other.stop()
     }
 

@@ -21,7 +21,7 @@
             let server = try LocalServer { _ in .reply(200) }
             let (request, origin) = try request(server)
             // No address space has a stack of 1 PiB.
-            let client = CurlClient(
+            let client = try CurlClient(
                 HTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil), stackBytes: 1 << 50)
             for _ in 0..<20 {
                 let error = await #expect(throws: TransportError.self) {

@@ -221,20 +221,4 @@ import Testing
         #expect(error?.code == .badToken)
         #expect(server.requests.isEmpty)
     }
-
-    #if !canImport(Security)
-        @Test(.verifies("SEC-18"))
-        func `a client certificate is refused where it cannot be presented`() throws {
-            let certificate = ClientCertificate(pkcs12: [1, 2, 3], password: "recognisable")
-            let url = try #require(URL(string: "https://127.0.0.1/v1/events"))
-            let error = #expect(throws: TransportError.self) {
-                try HTTPTransport(endpoint: url, headers: [:], certificate: certificate)
-            }
-            #expect(error?.code == .certificatesUnsupported)
-            let other = #expect(throws: TransportError.self) {
-                try SupabaseTransport(project: url, apiKey: "k", certificate: certificate)
-            }
-            #expect(other?.code == .certificatesUnsupported)
-        }
-    #endif
 }

@@ -324,7 +324,7 @@ private final class Records: Sendable {
         for error in errors { Self.expectSilence(error) }
     }
 
-    @Test(.verifies("SEC-1", "SEC-18")) func `values that hold a secret say nothing of it`()
+    @Test(.verifies("SEC-1")) func `values that hold a secret say nothing of it`()
         async throws
     {
         let token = AccessToken(Self.secret)
@@ -344,9 +344,11 @@ private final class Records: Sendable {
         ]
         for value in all { Self.expectSilence(value) }
         #if !canImport(Security)
-            let url = try #require(URL(string: "https://127.0.0.1/"))
+            let server = try TLSServer()
+            let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
             let error = await Self.error {
-                _ = try HTTPTransport(endpoint: url, headers: [:], certificate: certificate)
+                _ = try await HTTPTransport(endpoint: url, headers: [:], certificate: certificate)
+                    .send(.read(after: nil), token: nil)
             }
             Self.expectSilence(try #require(error))
         #endif

@@ -66,6 +66,23 @@ public final class LocalServer: Sendable {
             return request
         }
 
+        /// Carries bytes to a server on this machine and back until either side ends.
+        public func tunnel(to port: UInt16) {
+            guard let other = LocalServer.connect(to: port) else { return }
+            defer { close(other) }
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            var ends = [descriptor, other].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            while poll(&ends, nfds_t(ends.count), -1) > 0 {
+                for (index, end) in ends.enumerated() where end.revents != 0 {
+                    let count = recv(end.fd, &piece, piece.count, 0)
+                    guard count > 0 else { return }
+                    guard LocalServer.send(Array(piece[..<count]), ends[1 - index].fd) else {
+                        return
+                    }
+                }
+            }
+        }
+
         /// Waits until the client closes the connection.
         public func waitForEnd() {
             var piece = [UInt8](repeating: 0, count: 65_536)
@@ -165,6 +182,35 @@ public final class LocalServer: Sendable {
         case .hangUp: break
         case .script(let script): script(Connection(descriptor: connection, server: self))
         }
+    }
+
+    private static func connect(to port: UInt16) -> Int32? {
+        #if canImport(Darwin)
+            let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #else
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #endif
+        guard descriptor >= 0 else { return nil }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                #if canImport(Darwin)
+                    Darwin.connect(
+                        descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                #else
+                    Glibc.connect(
+                        descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                #endif
+            }
+        }
+        guard isConnected else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
     }
 
     private static func read(_ connection: Int32) -> Request? {

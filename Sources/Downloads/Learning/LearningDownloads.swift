@@ -66,9 +66,8 @@ public actor LearningDownloads {
         user: String, reachability: any Reachability, policy: PrefetchPolicy,
         options: DownloadManager.Options
     ) {
-        let client = DownloadManager.client(options)
         let authorizer = Authorizer(
-            client: client, credentials: credentials, origin: HTTPOrigin(base),
+            options.http, credentials: credentials, origin: HTTPOrigin(base),
             now: { await store.now })
         self.init(
             store, files, source: HTTPLearningSource(base: base, authorizer: authorizer),

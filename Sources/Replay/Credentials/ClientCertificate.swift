@@ -1,5 +1,5 @@
 // A client certificate for servers that ask for one (mTLS), and where it is kept. Presented by
-// HTTPClient on Apple systems. Spec/secrets.md, SEC-4 and SEC-18.
+// HTTPClient. Spec/secrets.md, SEC-4 and SEC-27.
 
 import EventSourcing
 import Foundation

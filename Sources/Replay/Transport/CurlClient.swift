@@ -10,6 +10,7 @@
     /// Carries requests over libcurl.
     final class CurlClient: Sendable {
         private let timeouts: HTTPClient.Timeouts
+        private let route: HTTPClient.Route
         /// Handles that no request uses, each with the connection that it has kept.
         private let idle = Mutex<[CurlHandle]>([])
 
@@ -21,10 +22,24 @@
 
         /// Creates a client.
         ///
-        /// - Parameter stackBytes: of each request's thread; nil: the system's default. A test takes
-        ///   more than there is, so that no thread starts.
-        init(_ timeouts: HTTPClient.Timeouts, stackBytes: Int? = nil) {
+        /// - Parameters:
+        ///   - timeouts: how long requests may take.
+        ///   - route: what connections are made with.
+        ///   - stackBytes: of each request's thread; nil: the system's default. A test takes more
+        ///     than there is, so that no thread starts.
+        /// - Throws: `TransportError` with `certificatesUnsupported`.
+        init(
+            _ timeouts: HTTPClient.Timeouts, _ route: HTTPClient.Route = HTTPClient.Route(),
+            stackBytes: Int? = nil
+        ) throws(TransportError) {
+            guard route.certificate == nil || curl_presents_certificates() != 0 else {
+                throw TransportError(
+                    .certificatesUnsupported, place: "client certificate",
+                    "the system's libcurl was not built with OpenSSL, or is older than 7.71. "
+                        + "Install another, or use a transport of your own")
+            }
             self.timeouts = timeouts
+            self.route = route
             self.stackBytes = stackBytes
         }
 
@@ -46,7 +61,7 @@
                     let error = DetachedThread.start(stackBytes: stackBytes) { [self] in
                         Thread.current.name = "daybook.http"
                         Self.blockBrokenPipeSignal()
-                        CurlExchange(request, to: origin, handler, timeouts, cancellation)
+                        CurlExchange(request, to: origin, handler, timeouts, cancellation, route)
                             .run(on: handle) { result, isReusable in
                                 if isReusable { keep(handle) }
                                 continuation.resume(with: result)

@@ -14,6 +14,7 @@
         private let origin: HTTPOrigin
         private let handler: any ResponseBodyHandler
         private let timeouts: HTTPClient.Timeouts
+        private let route: HTTPClient.Route
         private let cancellation: Cancellation
         /// When the request ends at the latest, its repetition included.
         private let deadline: ContinuousClock.Instant?
@@ -40,12 +41,14 @@
 
         init(
             _ request: HTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler,
-            _ timeouts: HTTPClient.Timeouts, _ cancellation: Cancellation
+            _ timeouts: HTTPClient.Timeouts, _ cancellation: Cancellation,
+            _ route: HTTPClient.Route = HTTPClient.Route()
         ) {
             self.request = request
             self.origin = origin
             self.handler = handler
             self.timeouts = timeouts
+            self.route = route
             self.cancellation = cancellation
             deadline = timeouts.requestSeconds.map { ContinuousClock.now + Self.duration($0) }
         }
@@ -99,8 +102,7 @@
             curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 0)
             curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
             curl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-            // A proxy of the environment carries https, which it cannot read, and nothing else.
-            if origin.scheme != "https" { curl_set_string(easy, CURLOPT_PROXY, "") }
+            configureRoute(easy)
             curl_set_string(easy, CURLOPT_URL, address)
             curl_set_pointer(easy, CURLOPT_HTTPHEADER, fields)
             if request.body == nil {
@@ -122,6 +124,31 @@
             curl_set_pointer(easy, CURLOPT_WRITEDATA, this)
             curl_set_receiver(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
                 CurlExchange.pass(bytes, size * count, to: context) { $0.receiveBody($1) }
+            }
+        }
+
+        private func configureRoute(_ easy: UnsafeMutableRawPointer) {
+            // A proxy carries https, which it cannot read, and nothing else.
+            guard origin.scheme == "https" else {
+                curl_set_string(easy, CURLOPT_PROXY, "")
+                return
+            }
+            if let proxy = route.proxy, let host = proxy.url.host {
+                curl_set_string(easy, CURLOPT_PROXY, "http://\(host):\(proxy.url.port ?? 80)")
+                // What the environment says of proxies does not count beside the app's.
+                curl_set_string(easy, CURLOPT_NOPROXY, "")
+                if let user = proxy.user { curl_set_string(easy, CURLOPT_PROXYUSERNAME, user) }
+                if let password = proxy.password {
+                    curl_set_string(easy, CURLOPT_PROXYPASSWORD, password)
+                }
+            }
+            if let file = route.authoritiesFile { curl_set_string(easy, CURLOPT_CAINFO, file) }
+            if let certificate = route.certificate {
+                curl_set_string(easy, CURLOPT_SSLCERTTYPE, "P12")
+                certificate.pkcs12.withUnsafeBytes {
+                    _ = curl_set_certificate(easy, $0.baseAddress, $0.count)
+                }
+                curl_set_string(easy, CURLOPT_KEYPASSWD, certificate.password)
             }
         }
 
@@ -273,6 +300,11 @@
                 CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING,
             ].contains(code):
                 return failure(.malformedReply, "the reply is not HTTP")
+            case .finished(CURLE_SSL_CERTPROBLEM):
+                return failure(
+                    .badCertificate,
+                    "the client certificate cannot be opened: it is no PKCS #12 file, the password is "
+                        + "another, or its encryption is too old for OpenSSL 3")
             case .finished(CURLE_OUT_OF_MEMORY):
                 // libcurl says so, too, of headers beyond its limit.
                 return failure(

@@ -24,83 +24,88 @@ package final class HTTPClient: Sendable {
         var requestSeconds: Double?
     }
 
-    private let system: SystemClient
-    private let headers: HTTPHeaders?
+    /// What connections are made with.
+    struct Route: Sendable {
+        var certificate: ClientCertificate?
+        var proxy: HTTPProxy?
+        var authoritiesFile: String?
+    }
+
+    private struct Setup: Sendable {
+        var headers: HTTPHeaders
+        /// For the app's own servers.
+        var own: SystemClient
+        /// For all others: presents no certificate.
+        var other: SystemClient
+    }
+
+    private let setup: Result<Setup, TransportError>
     private let allowsTokenInClear: Bool
 
-    /// Creates a client.
+    /// Creates a client. Options that cannot be used are refused by `check()`, and by every request.
     ///
     /// - Parameters:
-    ///   - timeoutSeconds: how long the server may be silent.
+    ///   - options: headers, certificate, proxy, limits.
     ///   - requestSeconds: how long a request may take altogether; nil: as long as it likes.
-    ///   - allowsTokenInClear: whether a token and an app's headers may go over `http` to another
-    ///     machine.
-    package convenience init(
-        timeoutSeconds: Double, requestSeconds: Double?, allowsTokenInClear: Bool
+    ///   - names: names of headers in lower case that the caller sets by itself.
+    package init(
+        _ options: HTTPOptions, requestSeconds: Double?, reserving names: Set<String> = []
     ) {
-        self.init(
-            SystemClient(
-                Timeouts(silenceSeconds: timeoutSeconds, requestSeconds: requestSeconds)),
-            headers: nil, allowsTokenInClear: allowsTokenInClear)
+        allowsTokenInClear = options.allowsTokenInClear
+        let timeouts = Timeouts(
+            silenceSeconds: options.timeoutSeconds, requestSeconds: requestSeconds)
+        setup = Result { () throws(TransportError) in
+            try options.proxy?.check()
+            var route = Route(proxy: options.proxy, authoritiesFile: options.authoritiesFile)
+            let other = try SystemClient(timeouts, route)
+            route.certificate = options.certificate
+            return Setup(
+                headers: try HTTPHeaders(options.headers, reserving: names),
+                own: route.certificate == nil ? other : try SystemClient(timeouts, route),
+                other: other)
+        }
     }
 
-    /// Creates a client for syncing.
+    /// Creates a client for syncing: a reply that comes byte by byte is one thing, silence another,
+    /// so the whole may take four times as long.
+    convenience init(forSyncing options: HTTPOptions, reserving names: Set<String> = []) {
+        self.init(options, requestSeconds: 4 * options.timeoutSeconds, reserving: names)
+    }
+
+    /// Checks the options.
     ///
-    /// - Throws: `TransportError` with `badCertificate` or `certificatesUnsupported`.
-    convenience init(
-        timeoutSeconds: Double, allowsTokenInClear: Bool, headers: HTTPHeaders,
-        certificate: ClientCertificate?
-    ) throws(TransportError) {
-        let timeouts = Timeouts(forSyncing: timeoutSeconds)
-        #if canImport(Darwin)
-            let system = SystemClient(timeouts, credential: try certificate?.credential())
-        #else
-            guard certificate == nil else {
-                throw TransportError(
-                    .certificatesUnsupported, place: "client certificate",
-                    "it cannot be presented on this system. Use a transport of your own")
-            }
-            let system = SystemClient(timeouts)
-        #endif
-        self.init(system, headers: headers, allowsTokenInClear: allowsTokenInClear)
-    }
-
-    /// Creates a client for syncing without headers and certificate.
-    convenience init(timeoutSeconds: Double, allowsTokenInClear: Bool) {
-        self.init(
-            SystemClient(Timeouts(forSyncing: timeoutSeconds)), headers: nil,
-            allowsTokenInClear: allowsTokenInClear)
-    }
-
-    private init(_ system: SystemClient, headers: HTTPHeaders?, allowsTokenInClear: Bool) {
-        self.system = system
-        self.headers = headers
-        self.allowsTokenInClear = allowsTokenInClear
-    }
+    /// - Throws: `TransportError` with `badHeader`, `reservedHeader`, `badProxy`, `badCertificate` or
+    ///   `certificatesUnsupported`.
+    package func check() throws(TransportError) { _ = try setup.get() }
 
     /// Carries one request. Cancelling the calling task ends it at once.
     ///
     /// - Parameters:
     ///   - request: without the app's headers and the token.
     ///   - token: the bearer token, if there is one.
+    ///   - isOwn: whether the server is the app's own: it gets the app's headers and certificate.
     ///   - handler: receives the reply.
     /// - Returns: status and header fields; also where the handler has ended the request.
-    /// - Throws: `TransportError`: `badEndpoint`, `tokenInClear`, `badToken` or `badHeader` before
+    /// - Throws: `TransportError`: as `check()`, `badEndpoint`, `tokenInClear` or `badToken` before
     ///   anything is sent; `connectionFailed`, `timedOut` or `malformedReply` where no complete
     ///   reply came. `CancellationError`.
     package func send(
-        _ request: HTTPRequest, token: String?, to handler: any ResponseBodyHandler
+        _ request: HTTPRequest, token: String?, isOwn: Bool = true,
+        to handler: any ResponseBodyHandler
     ) async throws -> HTTPResponseHead {
+        let setup = try setup.get()
         let origin = try HTTPOrigin(endpoint: request.url)
         var request = request
         request.set("Accept-Encoding", "identity")
-        for (name, value) in headers?.fields ?? [] { request.set(name, value) }
+        let headers = isOwn ? setup.headers.fields : []
+        // What the request says by itself counts: an app's header must not change what it asks for.
+        for (name, value) in headers { request.setDefault(name, value) }
         if let token {
             try HTTPHeaders.checkToken(token, place: "token")
             request.set("Authorization", "Bearer \(token)")
         }
         // An app's header may hold a password for a proxy.
-        let hasSecret = token != nil || headers?.fields.isEmpty == false
+        let hasSecret = token != nil || !headers.isEmpty
         guard !hasSecret || !origin.isInClear || allowsTokenInClear else {
             throw TransportError(
                 .tokenInClear, place: origin.host,
@@ -111,15 +116,24 @@ package final class HTTPClient: Sendable {
             throw TransportError(.badHeader, place: name, "its value has control characters")
         }
         try Task.checkCancellation()
-        return try await system.send(request, to: origin, handler)
+        return try await (isOwn ? setup.own : setup.other).send(request, to: origin, handler)
     }
 }
 
-extension HTTPClient.Timeouts {
-    /// A reply that comes byte by byte is one thing, silence another: the whole may take four times
-    /// as long.
-    init(forSyncing timeoutSeconds: Double) {
-        self.init(silenceSeconds: timeoutSeconds, requestSeconds: 4 * timeoutSeconds)
+extension HTTPProxy {
+    /// - Throws: `TransportError` with `badProxy`.
+    fileprivate func check() throws(TransportError) {
+        guard url.scheme?.lowercased() == "http", let host = url.host, !host.isEmpty,
+            url.user == nil, url.password == nil, (try? HTTPOrigin(endpoint: url)) != nil
+        else {
+            throw TransportError(
+                .badProxy, place: "proxy",
+                "its address is not http://host:port; a user name goes into `user`")
+        }
+        for text in [user, password].compactMap(\.self) where !HTTPHeaders.isSafe(text) {
+            throw TransportError(
+                .badProxy, place: "proxy", "its user name or password has control characters")
+        }
     }
 }
 

@@ -20,6 +20,12 @@ package struct HTTPRequest: Sendable {
         fields.removeAll { $0.name.lowercased() == name.lowercased() }
         fields.append((name, value))
     }
+
+    /// Sets a header field unless there is one of that name, whatever its case.
+    package mutating func setDefault(_ name: String, _ value: String) {
+        guard !fields.contains(where: { $0.name.lowercased() == name.lowercased() }) else { return }
+        fields.append((name, value))
+    }
 }
 
 /// Status and header fields of a reply.

@@ -24,34 +24,44 @@ public final class HTTPTransport: Transport {
     ) {
         self.endpoint = endpoint
         self.account = account
-        client = HTTPClient(
-            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear)
+        var options = HTTPOptions()
+        options.timeoutSeconds = timeoutSeconds
+        options.allowsTokenInClear = allowsTokenInClear
+        client = HTTPClient(forSyncing: options)
     }
 
     /// Creates a transport for a server behind a proxy that demands headers or a certificate.
     ///
     /// - Parameters:
     ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL.
-    ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
-    ///     altogether.
-    ///   - headers: go with every request. Visible ASCII; never those that the transport sets by
-    ///     itself, such as `Authorization`, `Content-Type`, `Content-Length` and `Host`.
-    ///   - certificate: for a server that asks for a client certificate. Apple systems only.
-    ///   - allowsTokenInClear: whether a token and `headers` may go over `http` to another machine.
+    ///   - http: headers, certificate, proxy and limits. A request may take four times as long
+    ///     altogether as the server may be silent.
     ///   - account: for which account of the server it ships and reads.
-    /// - Throws: `TransportError`: `badEndpoint`, `badHeader`, `reservedHeader`, `badCertificate`;
-    ///   `certificatesUnsupported` on Linux.
+    /// - Throws: `TransportError`: `badEndpoint`, `badHeader`, `reservedHeader`, `badProxy`,
+    ///   `certificatesUnsupported` where the system's HTTP client presents none; on Apple systems
+    ///   `badCertificate`, on Linux the first request throws it.
     public init(
-        endpoint: URL, timeoutSeconds: Double = 30, headers: [String: String],
-        certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false,
-        account: AccountCheck = .ofLog
+        endpoint: URL, http: HTTPOptions, account: AccountCheck = .ofLog
     ) throws(TransportError) {
         _ = try HTTPOrigin(endpoint: endpoint)
         self.endpoint = endpoint
         self.account = account
-        client = try HTTPClient(
-            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear,
-            headers: HTTPHeaders(headers), certificate: certificate)
+        client = HTTPClient(forSyncing: http)
+        try client.check()
+    }
+
+    /// Creates a transport with headers and a certificate. See `init(endpoint:http:account:)`.
+    public convenience init(
+        endpoint: URL, timeoutSeconds: Double = 30, headers: [String: String],
+        certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false,
+        account: AccountCheck = .ofLog
+    ) throws(TransportError) {
+        var options = HTTPOptions()
+        options.timeoutSeconds = timeoutSeconds
+        options.headers = headers
+        options.certificate = certificate
+        options.allowsTokenInClear = allowsTokenInClear
+        try self.init(endpoint: endpoint, http: options, account: account)
     }
 
     /// Carries one request without saying whose log it is about.

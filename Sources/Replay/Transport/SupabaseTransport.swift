@@ -16,27 +16,31 @@ public final class SupabaseTransport: Transport {
     /// Creates a transport.
     ///
     /// - Parameters:
-    ///   - project: the project's address: `https://<reference>.supabase.co`.
+    ///   - project: the project's address, `https://<ref>.supabase.co`.
     ///   - apiKey: the project's publishable key. It goes with every request, and stands for the
     ///     token where there is none.
-    ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
-    ///     altogether.
-    ///   - headers: go with every request, as with `HTTPTransport`.
-    ///   - certificate: for a server that asks for a client certificate. Apple systems only.
-    ///   - allowsTokenInClear: whether a token, the key and `headers` may go over `http` to another
-    ///     machine.
+    ///   - http: headers, certificate, proxy and limits, as with `HTTPTransport`.
     /// - Throws: `TransportError`: `badToken` for the key, and what `HTTPTransport` throws.
-    public init(
-        project: URL, apiKey: String, timeoutSeconds: Double = 30, headers: [String: String] = [:],
-        certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false
-    ) throws(TransportError) {
+    public init(project: URL, apiKey: String, http: HTTPOptions) throws(TransportError) {
         _ = try HTTPOrigin(endpoint: project)
         try HTTPHeaders.checkToken(apiKey, place: "apikey")
         functions = project.appending(path: "rest/v1/rpc")
         self.apiKey = apiKey
-        client = try HTTPClient(
-            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear,
-            headers: HTTPHeaders(headers, reserving: ["apikey"]), certificate: certificate)
+        client = HTTPClient(forSyncing: http, reserving: ["apikey"])
+        try client.check()
+    }
+
+    /// Creates a transport with headers and a certificate. See `init(project:apiKey:http:)`.
+    public convenience init(
+        project: URL, apiKey: String, timeoutSeconds: Double = 30, headers: [String: String] = [:],
+        certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false
+    ) throws(TransportError) {
+        var options = HTTPOptions()
+        options.timeoutSeconds = timeoutSeconds
+        options.headers = headers
+        options.certificate = certificate
+        options.allowsTokenInClear = allowsTokenInClear
+        try self.init(project: project, apiKey: apiKey, http: options)
     }
 
     /// Calls one of the functions.

@@ -22,6 +22,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case badToken = "bad-token"
         /// A client certificate that cannot be opened.
         case badCertificate = "bad-certificate"
+        /// A proxy whose address, user or password cannot be used.
+        case badProxy = "bad-proxy"
         /// The system's HTTP client cannot present client certificates.
         case certificatesUnsupported = "certificates-unsupported"
         /// A link to another server, to which the token must not go.
@@ -41,7 +43,7 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         switch code {
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
         case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount, .badToken,
-            .badCertificate, .certificatesUnsupported, .foreignPage:
+            .badCertificate, .badProxy, .certificatesUnsupported, .foreignPage:
             false
         }
     }

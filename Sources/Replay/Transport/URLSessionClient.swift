@@ -10,8 +10,8 @@
         private let session: URLSession
         private let transfers: URLSessionTransfers
 
-        /// - Parameter credential: the client certificate, for a server that asks for one.
-        init(_ timeouts: HTTPClient.Timeouts, credential: URLCredential? = nil) {
+        /// - Throws: `TransportError` with `badCertificate`.
+        init(_ timeouts: HTTPClient.Timeouts, _ route: HTTPClient.Route) throws(TransportError) {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.timeoutIntervalForRequest = timeouts.silenceSeconds
             if let seconds = timeouts.requestSeconds {
@@ -20,7 +20,15 @@
             configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
             configuration.httpCookieStorage = nil
             configuration.urlCredentialStorage = nil
-            transfers = URLSessionTransfers(credential)
+            if let proxy = route.proxy {
+                configuration.connectionProxyDictionary = [
+                    "HTTPSEnable": 1, "HTTPSProxy": proxy.url.host ?? "",
+                    "HTTPSPort": proxy.url.port ?? 80,
+                    kCFProxyUsernameKey as String: proxy.user ?? "",
+                    kCFProxyPasswordKey as String: proxy.password ?? "",
+                ]
+            }
+            transfers = URLSessionTransfers(try route.certificate?.credential())
             let queue = OperationQueue()
             // Handlers need their calls one after the other.
             queue.maxConcurrentOperationCount = 1
