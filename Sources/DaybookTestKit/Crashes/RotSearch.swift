@@ -80,22 +80,31 @@ public struct RotSearch: Sendable {
     ///   - log: the log.
     ///   - part: only damages whose number leaves this remainder …
     ///   - parts: … divided by this number.
+    ///   - isOver: whether the time is over. What is left then is counted as `not tried`: of a file,
+    ///     bits and lengths that are spread over all of it.
     /// - Throws: `RotFailure` for damage that is not noticed and not harmless.
-    public mutating func explore(_ log: StoredLog, part: Int = 0, of parts: Int = 1) throws {
+    public mutating func explore(
+        _ log: StoredLog, part: Int = 0, of parts: Int = 1, until isOver: () -> Bool = { false }
+    ) throws {
         var number = 0
+        var skipped = 0
         func isMine() -> Bool {
             number += 1
-            return number % parts == part
+            guard number % parts == part else { return false }
+            guard isOver() else { return true }
+            skipped += 1
+            return false
         }
+        defer { if skipped > 0 { counts["not tried", default: 0] += skipped } }
         let segments = log.image.keys.filter { $0.hasSuffix(".lz4") }.sorted()
         for (path, bytes) in log.image.sorted(by: { $0.key < $1.key }) where !bytes.isEmpty {
             let used = min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + Self.roomBytes)
-            for bit in 0..<used * 8 where isMine() {
+            for bit in Self.spread(used * 8) where isMine() {
                 var rotten = bytes
                 rotten[bit / 8] ^= 1 << UInt8(bit % 8)
                 try look(log, [path: rotten], "bits flipped", "bit \(bit) of \(path)")
             }
-            for length in 0..<used where isMine() {
+            for length in Self.spread(used) where isMine() {
                 try look(
                     log, [path: Array(bytes[..<length])], "files cut", "\(path) cut to \(length)")
             }
@@ -116,6 +125,15 @@ public struct RotSearch: Sendable {
                 try look(log, [a: log.image[b]], "files duplicated", "\(b) also as \(a)")
             }
         }
+    }
+
+    /// The numbers below `count`, each once, in an order whose every beginning is spread over all of
+    /// them: steps of about the golden section, without a common divisor with `count`.
+    private static func spread(_ count: Int) -> some Sequence<Int> {
+        func divisor(_ a: Int, _ b: Int) -> Int { b == 0 ? a : divisor(b, a % b) }
+        var step = max(1, count * 618 / 1_000)
+        while divisor(count, step) > 1 { step += 1 }
+        return (0..<count).lazy.map { $0 * step % count }
     }
 
     /// What can become of a sector.

@@ -85,13 +85,13 @@ struct Rot: AsyncParsableCommand {
 
     func run() async throws {
         let corpus = try await StoredLog.corpus()
-        try await SoakRun(options, isTimed: false).run { job in try Self.search(corpus, job) }
+        try await SoakRun(options, isTimed: true).run { job in try Self.search(corpus, job) }
     }
 
     private static func search(_ corpus: [StoredLog], _ job: SoakRun.Job) throws {
         for log in corpus {
             var search = RotSearch()
-            try search.explore(log, part: job.number, of: job.count)
+            try search.explore(log, part: job.number, of: job.count) { job.isOver }
             job.counts.add(search.counts)
         }
     }
