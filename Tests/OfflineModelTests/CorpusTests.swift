@@ -44,7 +44,7 @@ private enum Corpus {
 
     static func open(_ files: InMemoryFileSystem) async throws -> OfflineStore {
         try await OfflineStore.open(
-            at: URL(filePath: "/log"), environment: environment(files))
+            at: URL(filePath: "/log"), cleansUp: false, environment: environment(files))
     }
 
     /// The rows of all views, and what the outbox holds.

@@ -23,6 +23,16 @@ extension Choices {
         ])
     }
 
+    /// Members that no type names, as a server may send them.
+    private mutating func properties() -> [UInt8]? {
+        guard bool(oneIn: 3) else { return nil }
+        return Array(
+            element(of: [
+                #"{"id":7}"#, #"{"url":"https:\/\/x","organization":{"name":null,"b":[1e5,{}]}}"#,
+                #"{"\u00e9":"caf\u00e9","e\u0301":1.50,"":[]}"#, #"{"kind":"poi","city":"x"}"#,
+            ]).utf8)
+    }
+
     /// A page with a path.
     package mutating func contentPage(path: String) -> ContentPage {
         var page = ContentPage(
@@ -30,6 +40,7 @@ extension Choices {
             content: contentText(), lastUpdate: zonedTime())
         if bool() { page.order = int(in: -2...3) }
         if bool() { page.parentPath = element(of: ["", "/a/", entityID()]) }
+        page.properties = properties()
         guard bool() else { return page }
         if bool() { page.thumbnail = contentText() }
         if bool() { page.hash = contentText() }
@@ -40,13 +51,14 @@ extension Choices {
                 .map { .init(language: $0, path: "/\($0)/") }
         }
         if bool() {
-            page.date = .init(start: zonedTime(), end: zonedTime(), isAllDay: bool())
+            page.date = .init(
+                start: zonedTime(), end: zonedTime(), isAllDay: bool(), properties: properties())
         }
         if bool() {
             page.location = .init(
                 address: bool() ? contentText() : nil, town: bool() ? contentText() : nil,
                 latitude: bool() ? Double(int(in: -900...900)) / 7 : nil,
-                longitude: bool() ? 1e-7 : nil)
+                longitude: bool() ? 1e-7 : nil, properties: properties())
         }
         return page
     }
@@ -55,7 +67,8 @@ extension Choices {
     package mutating func listedCity(code: String) -> ListedCity {
         ListedCity(
             name: "Stadt \(code)", code: code, prefix: bool() ? contentText() : nil,
-            isLive: bool(), extrasEnabled: bool(), eventsEnabled: bool(), sortingName: code)
+            isLive: bool(), extrasEnabled: bool(), eventsEnabled: bool(), sortingName: code,
+            properties: properties())
     }
 
     /// The data of any event of the content cache.
@@ -72,7 +85,8 @@ extension Choices {
             return ResourceStored(
                 city: city, language: language, path: path, url: url,
                 file: FileID(of: [UInt8(int(in: 0...2))]), size: int(in: 0...9),
-                lastUpdate: zonedTime(), hash: bool() ? "2f97435138745" : nil)
+                lastUpdate: zonedTime(), hash: bool() ? "2f97435138745" : nil,
+                properties: properties())
         case 6: return ResourceRemoved(city: city, language: language, path: path, url: url)
         case 7:
             return ContentUpdated(city: city, language: language, lastUpdate: zonedTime())
@@ -81,7 +95,9 @@ extension Choices {
             let codes = ["de", "en", "\u{E9}"].filter { _ in bool() }
             return LanguagesListed(
                 city: city,
-                languages: codes.map { ListedLanguage(code: $0, name: bool() ? $0 : nil) })
+                languages: codes.map {
+                    ListedLanguage(code: $0, name: bool() ? $0 : nil, properties: properties())
+                })
         case 10:
             let codes = ["augsburg", "AHAUS", "kein"].filter { _ in bool() }
             return CitiesListed(cities: codes.map { listedCity(code: $0) })

@@ -42,6 +42,13 @@ package struct JSONObjectWriter {
         bytes.append(contentsOf: raw)
     }
 
+    /// Adds the members of an object that is JSON text already.
+    package mutating func add(membersOf object: [UInt8]) {
+        guard object.count > 2 else { return }
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(contentsOf: object.dropFirst().dropLast())
+    }
+
     /// The object's text.
     package func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
 

@@ -18,11 +18,14 @@ public struct ListedCity: Hashable, Sendable {
     public var eventsEnabled: Bool
     /// The name by which it is sorted.
     public var sortingName: String
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
 
     /// Creates a city.
     public init(
         name: String, code: String, prefix: String? = nil, isLive: Bool = true,
-        extrasEnabled: Bool = false, eventsEnabled: Bool = false, sortingName: String
+        extrasEnabled: Bool = false, eventsEnabled: Bool = false, sortingName: String,
+        properties: [UInt8]? = nil
     ) {
         self.name = name
         self.code = code
@@ -31,7 +34,12 @@ public struct ListedCity: Hashable, Sendable {
         self.extrasEnabled = extrasEnabled
         self.eventsEnabled = eventsEnabled
         self.sortingName = sortingName
+        self.properties = properties
     }
+
+    private static let memberNames: [StaticString] = [
+        "name", "live", "code", "prefix", "extras_enabled", "events_enabled", "sorting_name",
+    ]
 
     init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
         name = try fields.identifier("name")
@@ -43,9 +51,11 @@ public struct ListedCity: Hashable, Sendable {
         eventsEnabled = try fields.required(
             try fields.bool(spelling.eventsEnabled), spelling.eventsEnabled)
         sortingName = try fields.identifier(spelling.sortingName)
+        properties = fields.properties(spelling, beside: Self.memberNames)
     }
 
-    func json(_ spelling: ContentSpelling) -> [UInt8] {
+    /// - Throws: `EventError` for properties that cannot be written.
+    func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
         var writer = JSONObjectWriter()
         writer.add("name", name)
         writer.add("live", isLive)
@@ -54,6 +64,7 @@ public struct ListedCity: Hashable, Sendable {
         writer.add("\(spelling.extrasEnabled)", extrasEnabled)
         writer.add("\(spelling.eventsEnabled)", eventsEnabled)
         writer.add("\(spelling.sortingName)", sortingName)
+        try writer.add(properties: properties, spelling, beside: Self.memberNames)
         return writer.finished()
     }
 }
@@ -64,22 +75,38 @@ public struct ListedLanguage: Hashable, Sendable {
     public var code: String
     /// Its name, as users read it; nil if nothing is known.
     public var name: String?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
 
     /// Creates a language.
-    public init(code: String, name: String? = nil) {
+    public init(code: String, name: String? = nil, properties: [UInt8]? = nil) {
         self.code = code
         self.name = name
+        self.properties = properties
     }
 
-    init(_ fields: JSONFields) throws(EventError) {
+    private static let memberNames: [StaticString] = ["code", "name"]
+
+    init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
         code = try fields.identifier("code")
         name = try fields.optionalString("name")
+        properties = fields.properties(spelling, beside: Self.memberNames)
     }
 
-    var json: [UInt8] {
+    /// The language in a row of the view: without properties.
+    var row: [UInt8] { writer.finished() }
+
+    private var writer: JSONObjectWriter {
         var writer = JSONObjectWriter()
         writer.add("code", code)
         if let name { writer.add("name", name) }
+        return writer
+    }
+
+    /// - Throws: `EventError` for properties that cannot be written.
+    func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
+        var writer = writer
+        try writer.add(properties: properties, spelling, beside: Self.memberNames)
         return writer.finished()
     }
 }
@@ -95,18 +122,22 @@ struct ContentSpelling: Sendable {
     let startDate: StaticString
     let endDate: StaticString
     let allDay: StaticString
+    /// Whether members that no type names are in a member of their own.
+    let nestsProperties: Bool
 
     /// As in events.
     static let event = ContentSpelling(
         extrasEnabled: "extrasEnabled", eventsEnabled: "eventsEnabled", sortingName: "sortingName",
         lastUpdate: "lastUpdate", availableLanguages: "availableLanguages",
-        parentPath: "parentPath", startDate: "startDate", endDate: "endDate", allDay: "allDay")
+        parentPath: "parentPath", startDate: "startDate", endDate: "endDate", allDay: "allDay",
+        nestsProperties: true)
     /// As in the files of the folder layout.
     static let file = ContentSpelling(
         extrasEnabled: "extras_enabled", eventsEnabled: "events_enabled",
         sortingName: "sorting_name", lastUpdate: "last_update",
         availableLanguages: "available_languages", parentPath: "parent_path",
-        startDate: "start_date", endDate: "end_date", allDay: "all_day")
+        startDate: "start_date", endDate: "end_date", allDay: "all_day",
+        nestsProperties: false)
 }
 
 /// Refuses a list in which a key stands twice.

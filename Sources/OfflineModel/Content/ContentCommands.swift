@@ -33,10 +33,10 @@ public struct ContentCommands: Sendable {
     /// - Complexity: O(cities).
     public func list(_ cities: [ListedCity]) async throws {
         let listed = CitiesListed(cities: cities)
-        let json = listed.json()
+        let json = try listed.json()
         try await store.write { transaction in
             let known = transaction.view(ContentView.self).cityList ?? []
-            guard CitiesListed(cities: known).json() != json else { return }
+            guard try CitiesListed(cities: known).json() != json else { return }
             try transaction.append(
                 listed, replacing: transaction.view(ContentView.self).listStamp)
         }
@@ -48,7 +48,7 @@ public struct ContentCommands: Sendable {
     /// - Complexity: O(languages).
     public func list(_ languages: [ListedLanguage], of city: String) async throws {
         let listed = LanguagesListed(city: city, languages: languages)
-        let json = listed.json()
+        let json = try listed.json()
         try await store.write { transaction in
             // Nothing is learned from what the pages say already.
             let known =
@@ -56,7 +56,7 @@ public struct ContentCommands: Sendable {
                 ?? transaction.view(PagesView.self).languages(of: city).map {
                     ListedLanguage(code: $0, name: nil)
                 }
-            guard LanguagesListed(city: city, languages: known).json() != json else { return }
+            guard try LanguagesListed(city: city, languages: known).json() != json else { return }
             try transaction.append(
                 listed, replacing: transaction.view(ContentView.self).languagesStamp(of: city))
         }

@@ -20,9 +20,12 @@ public struct CitiesListed: EventPayload, Hashable {
         try requireUnique(cities.map(\.code), "data.cities: the city")
     }
 
-    public func json() -> [UInt8] {
+    /// The data as JSON text.
+    ///
+    /// - Throws: `EventError` for properties that are no object, or have a member of the city itself.
+    public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("cities", raw: JSONObjectWriter.array(cities.map { $0.json(.event) }))
+        writer.add("cities", raw: JSONObjectWriter.array(try cities.map { try $0.json(.event) }))
         return writer.finished()
     }
 }
@@ -45,16 +48,20 @@ public struct LanguagesListed: EventPayload, Hashable {
         let fields = try JSONFields(json)
         city = try fields.identifier("city")
         languages = try fields.required(try fields.objects("languages"), "languages")
-            .map { try ListedLanguage($0) }
+            .map { try ListedLanguage($0, .event) }
         try requireUnique(languages.map(\.code), "data.languages: the language")
     }
 
     public var subject: String? { city }
 
-    public func json() -> [UInt8] {
+    /// The data as JSON text.
+    ///
+    /// - Throws: `EventError` for properties that are no object, or have a member of the language.
+    public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
         writer.add("city", city)
-        writer.add("languages", raw: JSONObjectWriter.array(languages.map(\.json)))
+        writer.add(
+            "languages", raw: JSONObjectWriter.array(try languages.map { try $0.json(.event) }))
         return writer.finished()
     }
 }
@@ -91,7 +98,8 @@ public struct PageStored: EventPayload, Hashable {
 
     /// The data as JSON text: the same page always makes the same bytes.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a location that is no number.
+    /// - Throws: `EventError` (`invalidData`) for a location that is no number, and for properties
+    ///   that are no object, or have a member of the page itself.
     public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
         writer.add("city", city)

@@ -42,6 +42,8 @@ public struct ContentPage: Hashable, Sendable {
     public var date: EventDate?
     /// Where an event takes place, or a point of interest is.
     public var location: Location?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
 
     /// A page in another language.
     public struct Translation: Hashable, Sendable {
@@ -65,12 +67,17 @@ public struct ContentPage: Hashable, Sendable {
         public var end: ZonedTime
         /// Whether it takes the whole day.
         public var isAllDay: Bool
+        /// Its other members in the server's JSON: one object, as it was written.
+        public var properties: [UInt8]?
 
         /// Creates a date.
-        public init(start: ZonedTime, end: ZonedTime, isAllDay: Bool = false) {
+        public init(
+            start: ZonedTime, end: ZonedTime, isAllDay: Bool = false, properties: [UInt8]? = nil
+        ) {
             self.start = start
             self.end = end
             self.isAllDay = isAllDay
+            self.properties = properties
         }
     }
 
@@ -86,17 +93,20 @@ public struct ContentPage: Hashable, Sendable {
         public var latitude: Double?
         /// Degrees east.
         public var longitude: Double?
+        /// Its other members in the server's JSON: one object, as it was written.
+        public var properties: [UInt8]?
 
         /// Creates a place.
         public init(
             address: String? = nil, town: String? = nil, postcode: String? = nil,
-            latitude: Double? = nil, longitude: Double? = nil
+            latitude: Double? = nil, longitude: Double? = nil, properties: [UInt8]? = nil
         ) {
             self.address = address
             self.town = town
             self.postcode = postcode
             self.latitude = latitude
             self.longitude = longitude
+            self.properties = properties
         }
     }
 
@@ -114,6 +124,15 @@ public struct ContentPage: Hashable, Sendable {
 }
 
 extension ContentPage {
+    private static let memberNames: [StaticString] = [
+        "path", "title", "content", "last_update", "thumbnail", "available_languages",
+        "parent_path", "children", "order", "hash", "excerpt", "date", "location",
+    ]
+    private static let dateNames: [StaticString] = ["start_date", "end_date", "all_day"]
+    fileprivate static let locationNames: [StaticString] = [
+        "address", "town", "postcode", "latitude", "longitude",
+    ]
+
     init(_ fields: JSONFields, kind: PageKind, _ spelling: ContentSpelling) throws(EventError) {
         path = try fields.identifier("path")
         self.kind = kind
@@ -130,7 +149,8 @@ extension ContentPage {
         if let date = try fields.object("date") {
             self.date = EventDate(
                 start: try date.time(spelling.startDate), end: try date.time(spelling.endDate),
-                isAllDay: try date.required(try date.bool(spelling.allDay), spelling.allDay))
+                isAllDay: try date.required(try date.bool(spelling.allDay), spelling.allDay),
+                properties: date.properties(spelling, beside: Self.dateNames))
         }
         if let location = try fields.object("location") {
             self.location = Location(
@@ -138,13 +158,16 @@ extension ContentPage {
                 town: try location.optionalString("town"),
                 postcode: try location.optionalString("postcode"),
                 latitude: try location.finite("latitude"),
-                longitude: try location.finite("longitude"))
+                longitude: try location.finite("longitude"),
+                properties: location.properties(spelling, beside: Self.locationNames))
         }
+        properties = fields.properties(spelling, beside: Self.memberNames)
     }
 
     /// Adds the page's members, always in the same order.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a place that is no number.
+    /// - Throws: `EventError` (`invalidData`) for a place that is no number, and for properties that
+    ///   cannot be written.
     func add(to writer: inout JSONObjectWriter, _ spelling: ContentSpelling) throws(EventError) {
         writer.add("path", path)
         writer.add("title", title)
@@ -173,14 +196,16 @@ extension ContentPage {
             inner.add("\(spelling.startDate)", date.start.text)
             inner.add("\(spelling.endDate)", date.end.text)
             inner.add("\(spelling.allDay)", date.isAllDay)
+            try inner.add(properties: date.properties, spelling, beside: Self.dateNames)
             writer.add("date", raw: inner.finished())
         }
-        if let location { writer.add("location", raw: try location.json()) }
+        if let location { writer.add("location", raw: try location.json(spelling)) }
+        try writer.add(properties: properties, spelling, beside: Self.memberNames)
     }
 }
 
 extension ContentPage.Location {
-    fileprivate func json() throws(EventError) -> [UInt8] {
+    fileprivate func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
         var writer = JSONObjectWriter()
         if let address { writer.add("address", address) }
         if let town { writer.add("town", town) }
@@ -192,6 +217,7 @@ extension ContentPage.Location {
             }
             writer.add(name, value)
         }
+        try writer.add(properties: properties, spelling, beside: ContentPage.locationNames)
         return writer.finished()
     }
 }

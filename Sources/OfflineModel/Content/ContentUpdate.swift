@@ -16,6 +16,8 @@ public struct ContentResource: Sendable {
     public var lastUpdate: ZonedTime
     /// The server's hash of the file.
     public var hash: String?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
     /// Its bytes.
     public var content: Content
 
@@ -60,14 +62,19 @@ public struct ContentResource: Sendable {
 
     /// Creates a resource.
     public init(
-        path: String, url: String, lastUpdate: ZonedTime, hash: String? = nil, content: Content
+        path: String, url: String, lastUpdate: ZonedTime, hash: String? = nil,
+        properties: [UInt8]? = nil, content: Content
     ) {
         self.path = path
         self.url = url
         self.lastUpdate = lastUpdate
         self.hash = hash
+        self.properties = properties
         self.content = content
     }
+
+    /// The members of an entry in the list of files.
+    static let memberNames: [StaticString] = ["file_path", "last_update", "hash"]
 }
 
 /// What storing a language's content has changed.
@@ -219,7 +226,8 @@ struct ContentUpdate: Sendable {
     ) -> ResourceStored {
         ResourceStored(
             city: city, language: language, path: resource.path, url: resource.url, file: file,
-            size: size, lastUpdate: resource.lastUpdate, hash: resource.hash)
+            size: size, lastUpdate: resource.lastUpdate, hash: resource.hash,
+            properties: resource.properties)
     }
 
     /// Stores a resource's file.
@@ -254,7 +262,7 @@ struct ContentUpdate: Sendable {
             candidates.append(
                 Candidate(
                     draft: try Self.draft(stored),
-                    subject: .resource(resource.path, resource.url, json: stored.json())))
+                    subject: .resource(resource.path, resource.url, json: try stored.json())))
         } catch {
             await files.release([file])
             throw error
@@ -342,7 +350,7 @@ struct ContentUpdate: Sendable {
             return pages.page(path, city: city, language: language)?.digest != digest
         case .resource(let path, let url, let json):
             let known = content.resource(url, of: path, city: city, language: language)
-            return known?.event(city: city, language: language).json() != json
+            return (try? known?.event(city: city, language: language).json()) != json
         }
     }
 
@@ -387,6 +395,6 @@ extension CachedResource {
     func event(city: String, language: String) -> ResourceStored {
         ResourceStored(
             city: city, language: language, path: path, url: url, file: file, size: size,
-            lastUpdate: lastUpdate, hash: hash)
+            lastUpdate: lastUpdate, hash: hash, properties: properties)
     }
 }

@@ -18,6 +18,7 @@ extension ContentView {
                 writer.add(city.extrasEnabled)
                 writer.add(city.eventsEnabled)
                 writer.add(city.sortingName)
+                writer.add(properties: city.properties)
             }
         }
         var entries = writer.entries(count: cities.count)
@@ -41,7 +42,7 @@ extension ContentView {
                         name: try reader.string(), code: try reader.string(),
                         prefix: try reader.optionalString(), isLive: try reader.bool(),
                         extrasEnabled: try reader.bool(), eventsEnabled: try reader.bool(),
-                        sortingName: try reader.string()))
+                        sortingName: try reader.string(), properties: try reader.properties()))
             }
             return cities
         }
@@ -82,6 +83,7 @@ extension ContentView.City {
             for language in languages {
                 writer.add(language.code)
                 writer.add(optional: language.name)
+                writer.add(properties: language.properties)
             }
         }
         writer.add(register: usage) { $0.add($1.text) }
@@ -120,7 +122,8 @@ extension ContentView.City {
             for _ in 0..<(try reader.count()) {
                 languages.append(
                     ListedLanguage(
-                        code: try reader.string(), name: try reader.optionalString()))
+                        code: try reader.string(), name: try reader.optionalString(),
+                        properties: try reader.properties()))
             }
             return languages
         }
@@ -160,12 +163,14 @@ extension ContentView.Resource {
         writer.add(count: size)
         writer.add(lastUpdate.text)
         writer.add(optional: hash)
+        writer.add(properties: properties)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
         self.init(
             file: try reader.file(), size: try reader.nonNegative(),
-            lastUpdate: try reader.zonedTime(), hash: try reader.optionalString())
+            lastUpdate: try reader.zonedTime(), hash: try reader.optionalString(),
+            properties: try reader.properties())
     }
 }
 

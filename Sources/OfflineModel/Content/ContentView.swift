@@ -19,12 +19,14 @@ public struct CachedResource: Hashable, Sendable {
     public let lastUpdate: ZonedTime
     /// The server's hash of the file.
     public let hash: String?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public let properties: [UInt8]?
 }
 
 /// The list of cities, and what is known of each city's cache.
 public struct ContentView: ListableView, FileReferring {
     public static let name = "content"
-    public static let version = 1
+    public static let version = 2
     public static let eventTypes: Set<String>? = [
         CitiesListed.type, LanguagesListed.type, ContentUpdated.type, ContentUsed.type,
         ResourceStored.type, ResourceRemoved.type, ContentRemoved.type,
@@ -35,6 +37,7 @@ public struct ContentView: ListableView, FileReferring {
         var size: Int
         var lastUpdate: ZonedTime
         var hash: String?
+        var properties: [UInt8]?
     }
 
     typealias ByURL = TreeDictionary<EntityID, Register<Resource?>>
@@ -92,7 +95,7 @@ public struct ContentView: ListableView, FileReferring {
                 let stored = try event.payload(as: ResourceStored.self)
                 let resource = Resource(
                     file: stored.file, size: stored.size, lastUpdate: stored.lastUpdate,
-                    hash: stored.hash)
+                    hash: stored.hash, properties: stored.properties)
                 set(resource, stamp, stored.city, stored.language, stored.path, stored.url)
             case ResourceRemoved.type:
                 let removed = try event.payload(as: ResourceRemoved.self)
@@ -273,7 +276,7 @@ public struct ContentView: ListableView, FileReferring {
         row.add("lastUsage", lastUsage(of: code)?.text)
         row.add(
             "languages",
-            raw: JSONObjectWriter.array((languages(of: code) ?? []).map(\.json)))
+            raw: JSONObjectWriter.array((languages(of: code) ?? []).map(\.row)))
         row.add(
             "updates",
             raw: JSONObjectWriter.array(
@@ -301,6 +304,7 @@ extension CachedResource {
         size = resource.size
         lastUpdate = resource.lastUpdate
         hash = resource.hash
+        properties = resource.properties
     }
 
     fileprivate func row(_ language: String) -> [UInt8] {

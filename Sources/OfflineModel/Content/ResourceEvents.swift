@@ -22,11 +22,13 @@ public struct ResourceStored: EventPayload, Hashable {
     public var lastUpdate: ZonedTime
     /// The server's hash of the file.
     public var hash: String?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
 
     /// Creates the event's data.
     public init(
         city: String, language: String, path: String, url: String, file: FileID, size: Int,
-        lastUpdate: ZonedTime, hash: String? = nil
+        lastUpdate: ZonedTime, hash: String? = nil, properties: [UInt8]? = nil
     ) {
         self.city = city
         self.language = language
@@ -36,6 +38,7 @@ public struct ResourceStored: EventPayload, Hashable {
         self.size = size
         self.lastUpdate = lastUpdate
         self.hash = hash
+        self.properties = properties
     }
 
     public init(json: [UInt8]) throws {
@@ -52,11 +55,15 @@ public struct ResourceStored: EventPayload, Hashable {
         size = try fields.required(try fields.count("size"), "size")
         lastUpdate = try fields.time("lastUpdate")
         hash = try fields.optionalString("hash")
+        properties = fields.properties(.event, beside: ContentResource.memberNames)
     }
 
     public var subject: String? { path }
 
-    public func json() -> [UInt8] {
+    /// The data as JSON text.
+    ///
+    /// - Throws: `EventError` for properties that are no object, or have a member of the entry.
+    public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
         writer.add("city", city)
         writer.add("language", language)
@@ -66,6 +73,8 @@ public struct ResourceStored: EventPayload, Hashable {
         writer.add("size", size)
         writer.add("lastUpdate", lastUpdate.text)
         if let hash { writer.add("hash", hash) }
+        try writer.add(
+            properties: properties, .event, beside: ContentResource.memberNames)
         return writer.finished()
     }
 }

@@ -12,10 +12,11 @@ import Testing
 
 /// A store with a disk of its own on which folders are written, too.
 private struct Bench {
-    let files = InMemoryFileSystem()
+    let files: InMemoryFileSystem
     let store: OfflineStore
 
-    init() async throws {
+    init(files: InMemoryFileSystem = InMemoryFileSystem()) async throws {
+        self.files = files
         store = try await OfflineStore.open(
             at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
     }
@@ -183,6 +184,93 @@ private let time = "2011-02-04T00:00:00.000Z"
         let file = content.resources(of: page.path, city: "ahaus", language: "en").current[0].file
         #expect(try await bench.store.files.read(file) == Array("picture".utf8))
         try await bench.store.close()
+    }
+
+    /// The complete sample with members that no type here names, in every object that a server gives.
+    private static func enriched() throws -> [String: String] {
+        var folder = try complete()
+        func add(_ members: String, after end: String, in path: String) throws {
+            let text = try #require(folder[path])
+            try #require(text.contains(end))
+            folder[path] = text.replacing(end, with: end + members)
+        }
+        try add(
+            #","id":7,"url":"https:\/\/x","\u00e9":null"#, after: #""sorting_name":"Regensburg""#,
+            in: "cities.json")
+        try add(#","dir":"ltr""#, after: #""code":"de""#, in: "content/ahaus/languages.json")
+        try add(
+            #","organization":{"name":"Diakonie","n":[1.50,1e2]},"city":"x","kind":"poi""#,
+            after: #""hash":"1ebd072de279a714f831526b1861d4ec""#,
+            in: "content/ahaus/en/categories.json")
+        let events = "content/ahaus/en/events.json"
+        try add(#","rrule":null"#, after: #""all_day":false"#, in: events)
+        try add(#","country":"DE","\#u{E9}":1"#, after: #""postcode":"postcode""#, in: events)
+        try add(
+            #","mime":"image\/png""#, after: #""hash":"2f97435138745""#,
+            in: "resource-cache/ahaus/files.json")
+        return folder
+    }
+
+    @Test(.verifies("CONT-37"))
+    func `members that no type names come out as they went in, through the log and a reopening`()
+        async throws
+    {
+        let bench = try await Bench()
+        // First without them: they are news then.
+        try bench.put(try Self.complete(), at: "/less")
+        try await bench.takeOver("/less")
+        let folder = try Self.enriched()
+        try bench.put(folder)
+        // The list of cities, that of languages, two pages, a file.
+        #expect(try await bench.takeOver().events == 5)
+        #expect(try await bench.takeOver().events == 0)
+        let page = try await bench.store.content.page(
+            "/ahaus/en/donate/", city: "ahaus", language: "en")
+        #expect(
+            page?.properties.map { String(decoding: $0, as: UTF8.self) }
+                == #"{"organization":{"name":"Diakonie","n":[1.50,1e2]},"city":"x","kind":"poi"}"#)
+        try await bench.store.close()
+        let again = try await Bench(files: bench.files)
+        try await again.export()
+        let written = again.folder()
+        for (path, text) in folder { #expect(written[path] == text, "\(path)") }
+        #expect(try await again.takeOver("/out").events == 0)
+        try await again.store.close()
+    }
+
+    @Test(.verifies("CONT-37"))
+    func `properties that are no object, or have a member of the page itself, are refused`()
+        async throws
+    {
+        let bench = try await Bench()
+        let moment = try #require(ZonedTime(time))
+        for properties in [#"{"title":"other"}"#, #"{"last_update":1}"#, "[]", "7", "{", ""] {
+            var page = ContentPage(path: "/a/", title: "", content: "", lastUpdate: moment)
+            page.properties = Array(properties.utf8)
+            await #expect(throws: EventError.self, "\(properties)") {
+                try await bench.store.content.store(
+                    city: "a", language: "de", pages: [page], lastUpdate: moment)
+            }
+            var city = ListedCity(name: "A", code: "a", sortingName: "A")
+            city.properties = Array(properties.replacing("title", with: "code").utf8)
+            if properties == #"{"last_update":1}"# { continue }
+            await #expect(throws: EventError.self, "\(properties)") {
+                try await bench.store.content.list([city])
+            }
+        }
+        #expect(await bench.store.events.lastDurable == .zero)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-37"), arguments: ["7", "null", "[]", "{}", #""x""#, #"{"title":"t"}"#])
+    func `a member "properties" of an event that says nothing changes nothing`(value: String)
+        throws
+    {
+        let json =
+            #"{"city":"c","language":"de","path":"/a/","title":"","content":"","lastUpdate":"\#(time)""#
+        let plain = try PageStored(json: Array("\(json)}".utf8))
+        let other = try PageStored(json: Array("\(json),\"properties\":\(value)}".utf8))
+        #expect(other == plain && other.page.properties == nil)
     }
 
     @Test(.verifies("CONT-35"))

@@ -103,7 +103,7 @@ package struct ContentLayoutReader: Sendable {
     package func languageList(of city: String) throws -> [ListedLanguage]? {
         guard let folder = names[EntityID(city)]?.content else { return nil }
         let file = "\(folder)/\(ContentLayout.languages)"
-        let languages = try source.array(file) { try ListedLanguage($0) }
+        let languages = try source.array(file) { try ListedLanguage($0, .file) }
         try requireUnique((languages ?? []).map(\.code), "\(file): the language")
         return languages
     }
@@ -161,7 +161,9 @@ package struct ContentLayoutReader: Sendable {
             throw EventError(error.code, "\(fields.place): \(error.detail)")
         }
         var resource = ContentResource(
-            path: path, url: url, lastUpdate: lastUpdate, hash: hash, content: .kept)
+            path: path, url: url, lastUpdate: lastUpdate, hash: hash,
+            properties: fields.properties(.file, beside: ContentResource.memberNames),
+            content: .kept)
         guard let file = try source.file(tailOf: filePath, in: folder) else {
             notes.append("\(fields.place): there is no file \(filePath.prefix(200)) in \(folder)")
             return resource

@@ -129,8 +129,8 @@ package struct ContentLayoutWriter {
         }
         try write(path(ContentLayout.meta), "{", meta, "}", &summary)
         try write(
-            path(ContentLayout.cities), "[", (content.cityList ?? []).map { $0.json(.file) }, "]",
-            &summary)
+            path(ContentLayout.cities), "[",
+            try (content.cityList ?? []).map { try $0.json(.file) }, "]", &summary)
     }
 
     static func member(_ name: String, _ value: [UInt8]) -> [UInt8] {
@@ -148,7 +148,8 @@ package struct ContentLayoutWriter {
         // Where nobody has listed them, they are those that there are pages in.
         let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
         try write(
-            folder + "/" + ContentLayout.languages, "[", known.map(\.json), "]", &summary)
+            folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
+            "]", &summary)
         for language in stored {
             let folder = folder + "/" + (try ContentLayout.name(of: language))
             try fileSystem.createDirectory(folder)
