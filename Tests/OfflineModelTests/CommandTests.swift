@@ -90,6 +90,38 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
+    @Test(.verifies("LRN-43"))
+    func `a session without a course counts for the active one, else for its languages`()
+        async throws
+    {
+        let store = try await openStore()
+        func complete(_ reviewId: String) async throws -> String? {
+            let position = try await store.progress.completeReview(
+                reviewId, by: "u", itemsSeen: 2, itemsCorrect: 1
+            ).position
+            return try await store.events.event(at: position)?.payload(as: ReviewCompleted.self)
+                .courseId
+        }
+        await #expect {
+            try await complete("unknown")
+        } throws: { ($0 as? EventError)?.code == .refused }
+        #expect(await store.events.lastDurable == .zero)
+        try await store.learning.selectCombination(
+            LanguageCombination(learn: "es", display: "de"), for: "u")
+        #expect(try await complete("unknown") == "es-de")
+        let french = LanguageCombination(learn: "fr", display: "en")
+        for (id, course) in [("free", nil), ("bound", "beginners")] {
+            try await store.learning.storeReview(
+                id, of: "u", in: french, course: course, order: 0, content: Array("{}".utf8),
+                isExplicit: true)
+        }
+        #expect(try await complete("free") == "fr-en")
+        try await store.progress.activateCourse("active", by: "u")
+        #expect(try await complete("free") == "active")
+        #expect(try await complete("bound") == "beginners")
+        try await store.close()
+    }
+
     @Test(.verifies("EVT-9")) func `settings that stay as they are make no event`() async throws {
         let store = try await openStore()
         try await store.preferences.update(for: "u") { $0.autoSync = true }

@@ -157,7 +157,7 @@ struct ContentUpdate: Sendable {
         if let resources { try check(resources, known) }
         if let lastUpdate {
             let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
-            _ = try Self.draft(updated)
+            _ = try EventDraft.checked(updated)
             update = updated
         }
     }
@@ -168,30 +168,12 @@ struct ContentUpdate: Sendable {
             guard paths.insert(EntityID(page.path)).inserted else {
                 throw EventError(.refused, "the page \(page.path) stands there twice")
             }
-            let draft = try Self.draft(PageStored(city: city, language: language, page: page))
+            let draft = try EventDraft.checked(
+                PageStored(city: city, language: language, page: page))
             let digest = PageStored.digest(of: draft.json ?? [])
             candidates.append(Candidate(draft: draft, subject: .page(page.path, digest: digest)))
         }
         self.paths = paths
-    }
-
-    /// A draft whose data obey the rules of their type and fit a line.
-    ///
-    /// - Throws: `EventError`.
-    static func draft<Payload: EventPayload>(_ payload: Payload) throws -> EventDraft {
-        let draft = try EventDraft(payload)
-        let json = draft.json ?? []
-        _ = try Payload(json: json)
-        // The line has the subject twice, and what the log adds.
-        let subject = payload.subject.map(JSONObjectWriter.string) ?? []
-        let bytes = json.count + 2 * subject.count + 512
-        guard bytes <= FormatLimit.lineBytesMax else {
-            throw EventError(
-                .tooLarge,
-                "\(payload.subject ?? Payload.type) has about \(bytes) bytes as an event; at most "
-                    + "\(FormatLimit.lineBytesMax) fit")
-        }
-        return draft
     }
 
     // MARK: Files
@@ -208,7 +190,7 @@ struct ContentUpdate: Sendable {
                 throw Self.notStored(resource)
             }
             // Any file has an id and a size as long as these.
-            _ = try Self.draft(stored(resource, FileID(of: []), FileStore.fileBytesMax))
+            _ = try EventDraft.checked(stored(resource, FileID(of: []), FileStore.fileBytesMax))
         }
         self.named = named
     }
@@ -261,7 +243,7 @@ struct ContentUpdate: Sendable {
         do {
             candidates.append(
                 Candidate(
-                    draft: try Self.draft(stored),
+                    draft: try EventDraft.checked(stored),
                     subject: .resource(resource.path, resource.url, json: try stored.json())))
         } catch {
             await files.release([file])
@@ -373,7 +355,8 @@ struct ContentUpdate: Sendable {
                 let removed = PageRemoved(city: city, language: language, path: page.path)
                 removals.append(
                     Candidate(
-                        draft: try Self.draft(removed), subject: .page(page.path, digest: nil)))
+                        draft: try EventDraft.checked(removed),
+                        subject: .page(page.path, digest: nil)))
             }
         }
         if let named {
@@ -383,7 +366,8 @@ struct ContentUpdate: Sendable {
                 let removed = ResourceRemoved(city: city, language: language, path: path, url: url)
                 removals.append(
                     Candidate(
-                        draft: try Self.draft(removed), subject: .resource(path, url, json: nil)))
+                        draft: try EventDraft.checked(removed),
+                        subject: .resource(path, url, json: nil)))
             }
         }
         return removals

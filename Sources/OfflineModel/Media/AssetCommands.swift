@@ -32,8 +32,8 @@ public struct AssetCommands: Sendable {
     /// - Throws: `EventError` with nothing recorded: `refused` where an asset has the remote id, the
     ///   local id, or the owner and checksum of another one, which it names; `invalidData` for an
     ///   empty id or what else breaks the rules of the type (`Spec/events.md`, EVT-7); `tooLarge`
-    ///   for an asset of more than 1 MiB, or more than 4 MiB together: the error names the limit.
-    ///   `LogError` as `EventStore.append`.
+    ///   for an asset of more than 1 MiB, or more than 4 MiB together: the error names the limit;
+    ///   `putInBatches` has none. `LogError` as `EventStore.append`.
     /// - Complexity: O(bytes), and one look-up for each key of each asset.
     public func putAll(_ assets: [Asset]) async throws {
         try await putAll(assets.map { AssetStored($0) })
@@ -53,6 +53,54 @@ public struct AssetCommands: Sendable {
             }
         }
     }
+
+    /// Stores any number of assets, in commits of about 1 MiB: each is there whole, or not at all. What
+    /// is stored already, without properties, is passed over; so after a kill the same call goes on
+    /// where it was. Durable on return.
+    ///
+    /// What would be refused is refused before the first commit. Others that store an asset with the
+    /// same key meanwhile are not noticed: the keys are then as after an import (MED-4).
+    ///
+    /// - Parameters:
+    ///   - assets: the assets; of several with one id the last counts.
+    ///   - progress: called after each commit with the number of assets that are done.
+    /// - Returns: how many were recorded.
+    /// - Throws: as `putAll(_:)`, but `tooLarge` for one asset only; `CancellationError` between two
+    ///   commits.
+    /// - Complexity: O(bytes), and one look-up for each key of each asset.
+    @discardableResult
+    public func putInBatches(
+        _ assets: [AssetStored], progress: (@Sendable (_ done: Int) -> Void)? = nil
+    ) async throws -> Int {
+        try Self.checkUnique(assets.map(\.asset), store.view(AssetsView.self))
+        let sizes = try assets.map { try EventDraft.checked($0).json?.count ?? 0 }
+        var recorded = 0
+        var start = 0
+        while start < assets.count {
+            try Task.checkCancellation()
+            var (end, bytes) = (start, 0)
+            while end < assets.count, end == start || bytes + sizes[end] <= Self.batchBytes {
+                bytes += sizes[end]
+                end += 1
+            }
+            let batch = assets[start..<end]
+            recorded += try await store.write { transaction in
+                let known = transaction.view(AssetsView.self)
+                var count = 0
+                for stored in batch where try !known.has(stored) {
+                    try transaction.append(stored, replacing: known.stamp(of: stored.asset.id))
+                    count += 1
+                }
+                return count
+            }
+            start = end
+            progress?(end)
+        }
+        return recorded
+    }
+
+    /// Bytes of the data of a batch of `putInBatches`.
+    private static let batchBytes = 1_048_576
 
     /// Refuses assets with a key of another one, as things are when all of them are stored.
     private static func checkUnique(_ assets: [Asset], _ known: AssetsView) throws(EventError) {

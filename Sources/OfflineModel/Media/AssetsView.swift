@@ -77,6 +77,14 @@ public struct AssetsView: ListableView {
         entries.firstIndex(of: AssetReference(id)).flatMap { entries[$0].record }
     }
 
+    /// True if an asset is there byte for byte as given, and neither has properties: those of a stored
+    /// one are in the log only. O(bytes).
+    func has(_ stored: AssetStored) throws -> Bool {
+        guard let entry = entry(stored.asset.id), !entry.hasProperties, let asset = entry.asset
+        else { return false }
+        return try AssetStored(asset).json() == stored.json()
+    }
+
     /// What the next event of an asset must pass to count. O(1).
     func stamp(of id: String) -> Stamp? { entry(id)?.stamp }
 

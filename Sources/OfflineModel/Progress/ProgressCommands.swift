@@ -52,23 +52,52 @@ public struct ProgressCommands: Sendable {
 
     /// Records that a review session was completed. Durable on return.
     ///
-    /// - Throws: `EventError` for an empty id, a negative count, or more right answers than items;
-    ///   `LogError` as `EventStore.append`.
+    /// - Parameters:
+    ///   - reviewId: the session. Done twice it counts once, with the last result.
+    ///   - courseId: the course for which it counts. Nil: that of the session on the device; where it
+    ///     has none, the learner's active course, else the languages of the session, else those that
+    ///     the learner has chosen (`es-de`).
+    ///   - userId: who did it.
+    ///   - itemsSeen: items asked in it.
+    ///   - itemsCorrect: items answered right.
+    /// - Throws: `EventError` for an empty id, a negative count, or more right answers than items, and
+    ///   where nothing tells the course; `LogError` as `EventStore.append`.
     @discardableResult
     public func completeReview(
-        _ reviewId: String, course courseId: String, by userId: String, itemsSeen: Int,
+        _ reviewId: String, course courseId: String? = nil, by userId: String, itemsSeen: Int,
         itemsCorrect: Int
     ) async throws -> Appended {
-        try Self.check([("review id", reviewId), ("course id", courseId), ("user id", userId)])
-        let completed = ReviewCompleted(
-            userId: userId, courseId: courseId, reviewId: reviewId, itemsSeen: itemsSeen,
-            itemsCorrect: itemsCorrect)
+        try Self.check([("review id", reviewId), ("user id", userId)])
+        if let courseId { try Self.check([("course id", courseId)]) }
         return try await store.append(decidedBy: { transaction in
+            let completed = ReviewCompleted(
+                userId: userId,
+                courseId: try courseId ?? Self.course(ofReview: reviewId, of: userId, transaction),
+                reviewId: reviewId, itemsSeen: itemsSeen, itemsCorrect: itemsCorrect)
             try transaction.append(
                 completed,
                 replacing: transaction.view(ProgressView.self).stamp(
                     ofReview: reviewId, by: userId))
         })[0]
+    }
+
+    private static func course(
+        ofReview reviewId: String, of userId: String, _ transaction: EventStore.Transaction
+    ) throws(EventError) -> String {
+        let learning = transaction.view(LearningView.self)
+        let stored = learning.review(reviewId, of: userId)
+        if let courseId = stored?.courseId { return courseId }
+        if let active = transaction.view(ProgressView.self).activeCourse(of: userId) {
+            return active
+        }
+        guard let languages = stored?.combination ?? learning.combination(of: userId) else {
+            throw EventError(
+                .refused,
+                "nothing tells the course of the review session \(reviewId): it is not on the device, "
+                    + "and \(userId) has neither an active course nor chosen languages. Give the "
+                    + "course")
+        }
+        return "\(languages.learnLanguage)-\(languages.displayLanguage)"
     }
 
     private static func check(_ ids: [(String, String)]) throws(EventError) {

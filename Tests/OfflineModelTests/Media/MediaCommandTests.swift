@@ -71,6 +71,67 @@ private actor Library {
 @Suite struct MediaCommandTests {
     // MARK: Assets
 
+    @Test(.verifies("MED-19"))
+    func
+        `ten thousand assets go in batches, and a call that was broken off is made good by another`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        let all = (0..<10_000).map { AssetStored(asset("asset-\($0)", remote: "r\($0)")) }
+        await #expect(throws: EventError.self) { try await store.assets.putAll(all) }
+        let done = Mutex<[Int]>([])
+        let loading = Task { [store] in
+            try await store.assets.putInBatches(all) { count in
+                done.withLock { $0.append(count) }
+                if count < all.count { withUnsafeCurrentTask { $0?.cancel() } }
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await loading.value }
+        let first = try #require(done.withLock { $0 }.first)
+        #expect(first > 1_000 && first < all.count)
+        #expect(store.view(AssetsView.self).count == first)
+        try await store.close()
+        store = try await openStore(files)
+        #expect(try await store.assets.putInBatches(all) == all.count - first)
+        #expect(store.view(AssetsView.self).count == all.count)
+        #expect(try await store.assets.putInBatches(all) == 0)
+        #expect(await store.events.lastDurable.rawValue == 10_000)
+        // Another name, and another spelling of a name, are news.
+        var changed = all[7]
+        changed.asset.fileName = "caf\u{E9}"
+        #expect(try await store.assets.putInBatches([all[6], changed]) == 1)
+        changed.asset.fileName = "cafe\u{301}"
+        #expect(try await store.assets.putInBatches([changed]) == 1)
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-19"))
+    func `where one asset of a batch is refused none is recorded, and two can change places`()
+        async throws
+    {
+        let store = try await openStore()
+        let many = (0..<4_000).map { AssetStored(asset("a\($0)", remote: "r\($0)")) }
+        let huge = AssetStored(
+            asset("huge"),
+            properties: Array("{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}".utf8))
+        for bad in [AssetStored(asset("b", remote: "r7")), AssetStored(asset("")), huge] {
+            await #expect(throws: EventError.self) {
+                try await store.assets.putInBatches(many + [bad])
+            }
+        }
+        #expect(await store.events.lastDurable == .zero)
+        try await store.assets.putInBatches(many)
+        // The first and the last are in different commits.
+        var swapped = many
+        swapped[0].asset.remoteId = "r3999"
+        swapped[3_999].asset.remoteId = "r0"
+        #expect(try await store.assets.putInBatches(swapped) == 2)
+        #expect(store.view(AssetsView.self).asset(remoteId: "r0")?.id == "a3999")
+        #expect(store.view(AssetsView.self).asset(remoteId: "r3999")?.id == "a0")
+        try await store.close()
+    }
+
     @Test(.verifies("MED-1", "MED-2", "MED-3"))
     func `an asset that was put is found by each of its keys, with its properties`() async throws {
         let files = InMemoryFileSystem()

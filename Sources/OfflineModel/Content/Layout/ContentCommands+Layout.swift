@@ -68,14 +68,14 @@ extension ContentCommands {
         var folder = folder
         let content = store.view(ContentView.self)
         if let cities = folder.cityList {
-            _ = try ContentUpdate.draft(CitiesListed(cities: cities))
+            _ = try EventDraft.checked(CitiesListed(cities: cities))
         }
         for city in folder.cities {
             if let languages = try folder.languageList(of: city) {
-                _ = try ContentUpdate.draft(LanguagesListed(city: city, languages: languages))
+                _ = try EventDraft.checked(LanguagesListed(city: city, languages: languages))
             }
             if let usage = folder.lastUsage(of: city) {
-                _ = try ContentUpdate.draft(ContentUsed(city: city, lastUsage: usage))
+                _ = try EventDraft.checked(ContentUsed(city: city, lastUsage: usage))
             }
             let files = try folder.resources(of: city)
             for language in languages(of: city, folder, files) {
