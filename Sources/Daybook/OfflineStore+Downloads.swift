@@ -14,11 +14,12 @@ extension DownloadManager {
     ///   - base: the server's address, http or https. The token goes to its origin only.
     ///   - credentials: where the token comes from.
     ///   - user: whose settings and storage limit count.
-    ///   - reachability: who knows whether there is a network.
+    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - options: limits and times.
     public init(
         _ store: OfflineStore, base: URL, credentials: any Credentials = NoCredentials(),
-        user: String, reachability: any Reachability = AlwaysReachable(),
+        user: String, reachability: any Reachability = SystemReachability(),
         options: Options = Options()
     ) {
         self.init(
@@ -34,12 +35,13 @@ extension DownloadManager {
     ///   - imageOrigin: the server whose images need the token; nil: none does.
     ///   - credentials: where that token comes from.
     ///   - user: whose settings and storage limit count.
-    ///   - reachability: who knows whether there is a network.
+    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - options: limits and times.
     public init(
         _ store: OfflineStore, source: any CityManifestSource, imageOrigin: URL? = nil,
         credentials: any Credentials = NoCredentials(), user: String,
-        reachability: any Reachability = AlwaysReachable(), options: Options = Options()
+        reachability: any Reachability = SystemReachability(), options: Options = Options()
     ) {
         self.init(
             store.events, store.files, source: source, imageOrigin: imageOrigin,

@@ -14,14 +14,15 @@ extension LearningDownloads {
     ///   - base: the server's address, http or https. The token goes to its origin only.
     ///   - credentials: where the token comes from.
     ///   - user: whose sessions, and whose settings count.
-    ///   - reachability: who knows whether there is a network.
+    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - policy: what is fetched by itself, and when.
     ///   - options: limits and times. `imageBytesMax` and `imagesAtOnce` are those of files,
     ///     `cityBytesMax` that of all files of a lesson or a session; what was not to be had is
     ///     asked for again after `pausedRetry`.
     public init(
         _ store: OfflineStore, base: URL, credentials: any Credentials = NoCredentials(),
-        user: String, reachability: any Reachability = AlwaysReachable(), policy: PrefetchPolicy,
+        user: String, reachability: any Reachability = SystemReachability(), policy: PrefetchPolicy,
         options: DownloadManager.Options = DownloadManager.Options()
     ) {
         self.init(
@@ -35,12 +36,13 @@ extension LearningDownloads {
     ///   - store: where lessons and review sessions are kept.
     ///   - source: where they come from.
     ///   - user: whose sessions, and whose settings count.
-    ///   - reachability: who knows whether there is a network.
+    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - policy: what is fetched by itself, and when.
     ///   - options: limits and times, as above.
     public init(
         _ store: OfflineStore, source: any LearningSource, user: String,
-        reachability: any Reachability = AlwaysReachable(), policy: PrefetchPolicy,
+        reachability: any Reachability = SystemReachability(), policy: PrefetchPolicy,
         options: DownloadManager.Options = DownloadManager.Options()
     ) {
         self.init(

@@ -52,12 +52,13 @@ public final class SyncService: Sendable {
     ///   - credentials: where tokens come from.
     ///   - options: how it is done.
     ///   - user: whose settings count; nil: nobody's, everything is allowed.
-    ///   - reachability: who knows whether there is a network.
+    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///     without a default route: for a server on it, give `AlwaysReachable()`.
     public init(
         _ store: OfflineStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
         options: Replayer.Options = Replayer.Options(), user: String? = nil,
-        reachability: any Reachability = AlwaysReachable()
+        reachability: any Reachability = SystemReachability()
     ) {
         self.store = store
         self.user = user

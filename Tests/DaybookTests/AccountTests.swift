@@ -84,7 +84,8 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
             _ = try await Replayer(store.events, transport: transport).run()
         } throws: { isRefusal($0) }
         await #expect {
-            try await SyncService(store, transport: transport).run()
+            try await SyncService(store, transport: transport, reachability: AlwaysReachable())
+                .run()
         } throws: { isRefusal($0) }
         #expect(transport.received.isEmpty)
         // Not even where something else asks for it.

@@ -76,7 +76,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         let server = Counting()
-        let service = SyncService(store, transport: server)
+        let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
         try await eventually { server.events == 1 }
         try await store.cities.save("porto", by: "u")
@@ -93,7 +93,9 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     {
         let store = try await OfflineStore.inMemory()
         let server = Counting()
-        let run = Task { try await SyncService(store, transport: server).run() }
+        let run = Task {
+            try await SyncService(store, transport: server, reachability: AlwaysReachable()).run()
+        }
         try await eventually { server.reads == 1 }
         try await aWhile()
         #expect(server.requests == 1)
@@ -146,7 +148,8 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let store = try await OfflineStore.inMemory()
         try await store.preferences.update(for: "u") { $0.autoSync = false }
         let server = Counting()
-        let service = SyncService(store, transport: server, user: "u")
+        let service = SyncService(
+            store, transport: server, user: "u", reachability: AlwaysReachable())
         let run = Task { try await service.run() }
         try await aWhile()
         #expect(server.requests == 0)
@@ -187,7 +190,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await store.cities.save("lisbon", by: "u")
         // After a dozen failures a backoff is up to a minute long.
         let server = Counting(failing: 12)
-        let service = SyncService(store, transport: server)
+        let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
         for _ in 0..<100 where server.events == 0 {
             service.syncNow()
@@ -203,7 +206,9 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     func `while the store is suspended it rests, and it goes on afterwards`() async throws {
         let store = try await OfflineStore.inMemory()
         let server = Counting()
-        let run = Task { try await SyncService(store, transport: server).run() }
+        let run = Task {
+            try await SyncService(store, transport: server, reachability: AlwaysReachable()).run()
+        }
         try await eventually { server.reads == 1 }
         try await store.suspend()
         try await store.resume()
@@ -220,7 +225,8 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let server = Counting()
         var options = Replayer.Options()
         options.readInterval = .milliseconds(20)
-        let service = SyncService(store, transport: server, options: options)
+        let service = SyncService(
+            store, transport: server, options: options, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
         try await eventually { server.reads >= 4 }
         run.cancel()

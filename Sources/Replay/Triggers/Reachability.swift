@@ -1,5 +1,5 @@
-// The state of the network: reachable or not, and paid by volume or not. The system's answer on
-// Apple systems; elsewhere the app, or a test, brings its own. Spec/triggers.md.
+// The state of the network: reachable or not, and paid by volume or not. The system's answer on Apple
+// systems; that of Linux is in LinuxReachability.swift. Spec/triggers.md.
 
 import Foundation
 
@@ -23,8 +23,8 @@ public protocol Reachability: Sendable {
     var paths: AsyncStream<NetworkPath> { get }
 }
 
-/// A network that is taken to be there always: what an app has without knowing better. Requests that
-/// fail back off by themselves.
+/// A network that is taken to be there always and not to be paid by volume: for servers, and for a
+/// server on the same machine. Requests that fail back off by themselves.
 public struct AlwaysReachable: Reachability {
     /// Creates it.
     public init() {}

@@ -27,7 +27,8 @@ package struct DownloadChild: Sendable {
     /// - Throws: `DownloadHistoryFailure` if the job fails.
     package func run() async throws {
         let store = try await OfflineStore.open(at: URL(filePath: folder))
-        let manager = DownloadManager(store, base: base, user: Self.user)
+        let manager = DownloadManager(
+            store, base: base, user: Self.user, reachability: AlwaysReachable())
         guard store.view(CitiesView.self).offline(city) == nil else {
             // It was killed after its work was done.
             try await manager.tidy()

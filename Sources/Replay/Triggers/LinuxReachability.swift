@@ -1,0 +1,203 @@
+// The state of the network on Linux: the kernel says by netlink that routes, addresses or interfaces
+// have changed, and its files say how things are then. Spec/triggers.md, COND-5.
+
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import Synchronization
+
+    /// What the kernel says: there is a network if a default route leads out of the machine, and it is
+    /// paid by volume if that is a modem's. It knows of no Wi-Fi that is paid by volume, such as a
+    /// phone's hotspot, and of no server on this machine without another network: an app that knows
+    /// better brings a `Reachability` of its own.
+    ///
+    /// Waits without a timer and without a thread. Where the kernel lets no netlink socket be opened,
+    /// the path stays as it is when an iteration begins.
+    public struct SystemReachability: Reachability {
+        /// Creates it.
+        public init() {}
+
+        public var paths: AsyncStream<NetworkPath> {
+            AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+                let monitor = RouteMonitor { continuation.yield($0) }
+                continuation.onTermination = { _ in monitor.cancel() }
+                monitor.start()
+            }
+        }
+    }
+
+    /// Tells the path now, and whenever a change in the kernel's tables has made it another.
+    private final class RouteMonitor: Sendable {
+        /// The time after which a change is looked at: one comes with many messages.
+        private static let settling = DispatchTimeInterval.milliseconds(200)
+
+        private let tell: @Sendable (NetworkPath) -> Void
+        private let queue = DispatchQueue(label: "daybook.reachability")
+        private struct State {
+            var source: (any DispatchSourceRead)?
+            var path: NetworkPath?
+            var isLookPlanned = false
+            var isCancelled = false
+        }
+        // On the queue only.
+        nonisolated(unsafe) private var state = State()
+
+        init(_ tell: @escaping @Sendable (NetworkPath) -> Void) { self.tell = tell }
+
+        func start() {
+            queue.async { [self] in
+                guard !state.isCancelled else { return }
+                // Before the first look, so that no change is missed.
+                if let socket = Self.open() { listen(to: socket) }
+                look()
+            }
+        }
+
+        func cancel() {
+            queue.async { [self] in
+                state.isCancelled = true
+                state.source?.cancel()
+                state.source = nil
+            }
+        }
+
+        /// A socket that gets the kernel's messages on interfaces, addresses and routes; nil where there
+        /// is none to be had. rtnetlink(7).
+        private static func open() -> Int32? {
+            let routes: Int32 = 0  // NETLINK_ROUTE
+            let flags = Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+            let socket = socket(AF_NETLINK, flags, routes)
+            guard socket >= 0 else { return nil }
+            // RTMGRP_LINK, _IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE.
+            let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
+            // struct sockaddr_nl: family, padding, port id (the kernel's choice), groups.
+            var address: (UInt16, UInt16, UInt32, UInt32) = (UInt16(AF_NETLINK), 0, 0, groups)
+            let size = socklen_t(MemoryLayout.size(ofValue: address))
+            let isBound = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, size) == 0 }
+            }
+            guard isBound else {
+                close(socket)
+                return nil
+            }
+            return socket
+        }
+
+        private func listen(to socket: Int32) {
+            let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
+            source.setEventHandler { [weak self] in
+                var piece = [UInt8](repeating: 0, count: 16_384)
+                // What the messages say is read from the kernel's files. Messages that were lost
+                // (ENOBUFS) stand for a change, too.
+                while recv(socket, &piece, piece.count, 0) > 0 || errno == ENOBUFS {}
+                self?.planLook()
+            }
+            source.setCancelHandler { close(socket) }
+            state.source = source
+            source.resume()
+        }
+
+        private func planLook() {
+            guard !state.isLookPlanned else { return }
+            state.isLookPlanned = true
+            queue.asyncAfter(deadline: .now() + Self.settling) { [weak self] in
+                self?.state.isLookPlanned = false
+                self?.look()
+            }
+        }
+
+        private func look() {
+            let path = LinuxNetwork().path
+            guard path != state.path, !state.isCancelled else { return }
+            state.path = path
+            tell(path)
+        }
+    }
+
+    /// The way out of this machine, as the kernel's files have it.
+    struct LinuxNetwork {
+        /// Stands before `/proc` and `/sys`. Tests bring their own.
+        var root = ""
+
+        /// The path of the default route with the least metric that is no tunnel's: what a tunnel runs
+        /// over decides whether it is paid by volume.
+        var path: NetworkPath {
+            let ways = defaultRoutes.sorted { $0.metric < $1.metric }.map(\.interface)
+                .filter(isUp)
+            guard let way = ways.first(where: { !isTunnel($0) }) ?? ways.first else { return .none }
+            return isModem(way) ? .cellular : .wifi
+        }
+
+        private struct Route {
+            var interface: String
+            var metric: UInt32
+        }
+
+        /// Flags of a route: it is usable, it refuses. linux/route.h.
+        private static let (isUsable, isRefusing): (UInt32, UInt32) = (0x1, 0x200)
+
+        private var defaultRoutes: [Route] {
+            // Iface Destination Gateway Flags RefCnt Use Metric Mask …
+            let four = lines("/proc/net/route").compactMap { fields -> Route? in
+                guard fields.count >= 8, fields[1] == "00000000", fields[7] == "00000000",
+                    let flags = UInt32(fields[3], radix: 16), let metric = UInt32(fields[6])
+                else { return nil }
+                return Self.route(String(fields[0]), flags, metric)
+            }
+            // Destination length source length next-hop metric references uses flags interface
+            let six = lines("/proc/net/ipv6_route").compactMap { fields -> Route? in
+                guard fields.count >= 10, fields[0].allSatisfy({ $0 == "0" }), fields[1] == "00",
+                    let metric = UInt32(fields[5], radix: 16),
+                    let flags = UInt32(fields[8], radix: 16)
+                else { return nil }
+                return Self.route(String(fields[9]), flags, metric)
+            }
+            return four + six
+        }
+
+        private static func route(_ interface: String, _ flags: UInt32, _ metric: UInt32) -> Route?
+        {
+            guard flags & isUsable != 0, flags & isRefusing == 0, interface != "lo" else {
+                return nil
+            }
+            return Route(interface: interface, metric: metric)
+        }
+
+        /// An interface that knows its state and is not up leads nowhere, whatever the routes say.
+        private func isUp(_ interface: String) -> Bool {
+            ["up", "unknown", ""].contains(
+                text("/sys/class/net/\(interface)/operstate")
+                    .trimmingCharacters(in: .whitespacesAndNewlines))
+        }
+
+        private func isTunnel(_ interface: String) -> Bool {
+            FileManager.default.fileExists(atPath: root + "/sys/class/net/\(interface)/tun_flags")
+                || deviceType(interface) == "wireguard"
+        }
+
+        private func isModem(_ interface: String) -> Bool {
+            deviceType(interface) == "wwan"
+                || ["wwan", "ppp", "rmnet", "ccmni"].contains { interface.hasPrefix($0) }
+        }
+
+        private func deviceType(_ interface: String) -> String? {
+            text("/sys/class/net/\(interface)/uevent").split(separator: "\n")
+                .first { $0.hasPrefix("DEVTYPE=") }.map { String($0.dropFirst("DEVTYPE=".count)) }
+        }
+
+        private func lines(_ path: String) -> [[Substring]] {
+            text(path).split(separator: "\n").map { line in
+                line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+            }
+        }
+
+        /// The content of one of the kernel's files; empty where there is none.
+        private func text(_ path: String) -> String {
+            // They have no length before they are read, which FileHandle does not mind.
+            guard let file = FileHandle(forReadingAtPath: root + path),
+                let data = try? file.readToEnd()
+            else { return "" }
+            return String(decoding: data, as: UTF8.self)
+        }
+    }
+#endif
