@@ -1,4 +1,4 @@
-// What a store removes by itself because it was kept long enough: cities that nobody has looked at,
+// What a store removes by itself because it was kept long enough: cities that were not accessed,
 // finished download jobs. Beside the store that owns it. Spec/cities.md, CITY-15.
 
 import EventSourcing
@@ -51,8 +51,7 @@ final class Housekeeper: Sendable {
         do {
             while try await DownloadCommands(events).cleanUp() > 0 {}
             guard let user else { return }
-            let cities = CityCommands(events, files)
-            if await cities.isCleanUpDue(for: user) { try await cities.cleanUp(for: user) }
+            try await CityCommands(events, files).prune(for: user)
         } catch {
             // The log cannot be written just now: it is full, suspended or closed. The next time
             // does it.

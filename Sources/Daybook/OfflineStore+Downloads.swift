@@ -14,7 +14,7 @@ extension DownloadManager {
     ///   - base: the server's address, http or https. The token goes to its origin only.
     ///   - credentials: where the token comes from.
     ///   - user: whose settings and storage limit count.
-    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - options: limits and times.
     public init(
@@ -35,7 +35,7 @@ extension DownloadManager {
     ///   - imageOrigin: the server whose images need the token; nil: none does.
     ///   - credentials: where that token comes from.
     ///   - user: whose settings and storage limit count.
-    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - options: limits and times.
     public init(

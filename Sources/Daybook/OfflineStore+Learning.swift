@@ -14,7 +14,7 @@ extension LearningDownloads {
     ///   - base: the server's address, http or https. The token goes to its origin only.
     ///   - credentials: where the token comes from.
     ///   - user: whose sessions, and whose settings count.
-    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - policy: what is fetched by itself, and when.
     ///   - options: limits and times. `imageBytesMax` and `imagesAtOnce` are those of files,
@@ -36,7 +36,7 @@ extension LearningDownloads {
     ///   - store: where lessons and review sessions are kept.
     ///   - source: where they come from.
     ///   - user: whose sessions, and whose settings count.
-    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     ///   - policy: what is fetched by itself, and when.
     ///   - options: limits and times, as above.

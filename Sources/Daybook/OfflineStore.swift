@@ -78,8 +78,8 @@ public struct OfflineStore: Sendable {
     ///   - views: the app's own views, beside the built-in ones.
     ///   - compaction: when the store takes out what nothing needs any more; nil for only when
     ///     `compact()` is called.
-    ///   - user: whose settings say how long cities that came by themselves are kept, and how much
-    ///     room they have; nil for the account.
+    ///   - user: the user whose `pruneAfterDays` and `maxStorageLimit` count when the store cleans
+    ///     up; nil for the account.
     ///   - cleansUp: whether the store removes by itself what was kept long enough, when it is opened
     ///     and resumed and every hour: such cities, and finished download jobs (CITY-15).
     ///   - environment: file system, clock and randomness; tests bring their own.
@@ -227,12 +227,13 @@ public struct OfflineStore: Sendable {
     ///     silent.
     ///   - resolver: who decides conflicts; nil leaves them to the app, and they show as CONFLICT.
     ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now, or
-    ///     when the server has been silent for 30 s.
+    ///     when the server has been silent for `http.timeoutSeconds`.
     ///   - progress: called when something was sent, and after every reply.
     /// - Returns: what was done and what is left.
     /// - Throws: `LogError`; `closed` where the store is closed meanwhile. `EventError` (`refused`) for
     ///   the store that all accounts share. `TransportError` for an endpoint or options that cannot be
-    ///   used (`badEndpoint`, `tokenInClear`, …), before anything is sent. Failures of the network are no errors; they are in the report.
+    ///   used (`badEndpoint`, `tokenInClear`, …), before anything is sent; a certificate that cannot be
+    ///   opened is in the report on Linux. Failures of the network are no errors; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),
@@ -247,7 +248,7 @@ public struct OfflineStore: Sendable {
     /// The headers and the client certificate that the secret store keeps
     /// (`SecretKey.customHeaders`, `.clientCertificate`), as options of requests.
     ///
-    /// - Throws: `SecretStoreError`; `damaged` where what is stored is none.
+    /// - Throws: `SecretStoreError`; `damaged` if the stored value is no certificate, or no headers.
     public func httpOptions() async throws(SecretStoreError) -> HTTPOptions {
         var options = HTTPOptions()
         guard let secrets else { return options }

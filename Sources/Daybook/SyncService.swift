@@ -52,7 +52,7 @@ public final class SyncService: Sendable {
     ///   - credentials: where tokens come from.
     ///   - options: how it is done.
     ///   - user: whose settings count; nil: nobody's, everything is allowed.
-    ///   - reachability: who knows whether there is a network. The system's sees none on a machine
+    ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     public init(
         _ store: OfflineStore, transport: any Transport,

@@ -185,8 +185,7 @@ public actor DownloadManager {
     package func tidy() async throws {
         folders.formUnion(try leftovers())
         _ = try await commands.cleanUp()
-        let cities = CityCommands(store, files)
-        if await cities.isCleanUpDue(for: user) { try await cities.cleanUp(for: user) }
+        try await CityCommands(store, files).prune(for: user)
         for jobId in folders where held[jobId] == nil && running[jobId] == nil {
             let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
             for file in stored where await files.hold(file) { keep(file, jobId) }

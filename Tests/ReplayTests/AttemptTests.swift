@@ -196,6 +196,21 @@ private struct Bench {
     }
 
     @Test(.verifies("OUT-10"))
+    func
+        `the time of an attempt is the corrected clock's, also in a run that the server never answers`()
+        async throws
+    {
+        let bench = try await Bench()
+        let id = try await bench.save()
+        await bench.store.setClockOffset(-7_200_000)
+        try await bench.run(ScriptedServer(.silence))
+        let time = try #require(try await bench.action(id).lastAttemptAt).milliseconds
+        #expect(bench.clock.milliseconds - time >= 7_200_000)
+        #expect(bench.clock.milliseconds - time < 7_260_000)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("OUT-10"))
     func `an action that has succeeded says when, and how often it was retried`() async throws {
         var bench = try await Bench()
         let other = try await bench.save("d")

@@ -22,12 +22,16 @@ private struct Bench {
     }
 
     mutating func add(_ position: UInt64, _ lane: String, bytes: Int = 100) {
+        state.add(Self.entry(position, lane, bytes: bytes))
+    }
+
+    static func entry(_ position: UInt64, _ lane: String, bytes: Int = 100) -> OutboxEntry {
         let id = Self.id(position)
         let prefix = LinePrefix(own: id.integer, source: 1, at: Position(position))
         let draft = EventDraft(
             id: id, type: "t", subject: "s", lane: lane, time: Timestamp(milliseconds: 0))
         let event = Event(prefix, content: draft, catalogue: EventCatalogue(), lineBytes: bytes)
-        state.add(OutboxEntry(event, action: "ACT"))
+        return OutboxEntry(event, action: "ACT")
     }
 
     static func id(_ position: UInt64) -> UUID { UUID(integer: UInt128(position)) }
@@ -140,6 +144,45 @@ private struct Bench {
         #expect(bench.send() == [] && bench.state.heldCount == 2)
         bench.state.demand()
         #expect(bench.send() == [1, 2])
+    }
+
+    @Test(.verifies("PRK-4"))
+    func `C4: a decision about another lane does not hold again what somebody has asked for`() {
+        var bench = exhausted(["a", "a"])
+        bench.add(3, "b")
+        bench.state.demand()
+        #expect(bench.send() == [1, 2, 3])
+        var first = Bench.entry(1, "a")
+        first.answer = OutboxEntry.Answer(
+            outcome: .parked, retryCount: 5, at: Timestamp(milliseconds: bench.now))
+        bench.state.decided([first, Bench.entry(2, "a"), Bench.entry(3, "b")])
+        _ = bench.verdicts([(1, "applied"), (2, "unprocessed"), (3, "applied")])
+        // The lane is free at once, not in an hour.
+        #expect(bench.send() == [2])
+    }
+
+    @Test(.verifies("PRK-1"))
+    func
+        `a retry that somebody wants counts from the beginning, also while the event is under way`()
+    {
+        var bench = exhausted(["a"])
+        bench.state.demand()
+        #expect(bench.send() == [1])
+        bench.state.decided([Bench.entry(1, "a")])
+        let entry = bench.verdicts([(1, "retry")]).entries.first
+        #expect(entry?.outcome == .retry && entry?.retryCount == 1)
+    }
+
+    @Test(.verifies("PRK-4", "COND-4"))
+    func `C4: an exhausted event keeps no demand alive, so the settings count again`() {
+        var bench = exhausted(["a"])
+        bench.state.set(ReplayState.Conditions(isAllowed: false))
+        bench.state.demand()
+        #expect(bench.send() == [1])
+        _ = bench.verdicts([(1, "retry")])
+        #expect(bench.send() == [])
+        bench.add(2, "b")
+        #expect(bench.state.next(now: bench.now) == .paused(.notAllowed))
     }
 
     @Test(.verifies("PRK-4"))

@@ -127,8 +127,8 @@ public struct RotSearch: Sendable {
         }
     }
 
-    /// The numbers below `count`, each once, in an order whose every beginning is spread over all of
-    /// them: steps of about the golden section, without a common divisor with `count`.
+    /// The numbers below `count`, each once, in an order of which every prefix is spread evenly over
+    /// the range: steps of about the golden section, without a common divisor with `count`.
     private static func spread(_ count: Int) -> some Sequence<Int> {
         func divisor(_ a: Int, _ b: Int) -> Int { b == 0 ? a : divisor(b, a % b) }
         var step = max(1, count * 618 / 1_000)

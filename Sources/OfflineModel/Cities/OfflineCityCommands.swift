@@ -191,13 +191,29 @@ extension CityCommands {
         try await files.collect()
     }
 
-    /// True if `cleanUp(for:)` would remove a copy. O(copies that would go).
-    package func isCleanUpDue(for userId: String) async -> Bool {
+    /// As `cleanUp(for:)`, but of the files it deletes those of the removed copies only: images that
+    /// were fetched for an unfinished download, and that no manager holds yet, stay. Records nothing
+    /// where nothing is due.
+    ///
+    /// - Throws: `LogError` as `EventStore.append`.
+    /// - Complexity: O(what goes).
+    package func prune(for userId: String) async throws {
         let storage = CityStorage(
             cities: store.view(CitiesView.self),
             preferences: store.view(PreferencesView.self)[userId])
-        return !storage.outdated(at: await store.timestamp).isEmpty
-            || !storage.evictions().cityIds.isEmpty
+        guard
+            await !storage.outdated(at: store.timestamp).isEmpty
+                || !storage.evictions().cityIds.isEmpty
+        else { return }
+        let removed = try await store.write(drawingOnReserve: true) { transaction in
+            let cities = transaction.view(CitiesView.self)
+            let report = try Self.removeDue(for: userId, in: &transaction)
+            return (report.outdated + report.evicted).flatMap { cityId in
+                cities.offline(cityId)?.images.map(\.file) ?? []
+            }
+        }
+        // The removal is on record: what cannot be deleted now goes with a later collection.
+        _ = try? await files.collect(only: removed)
     }
 
     /// Removes what nobody has looked at for as many days as the user's settings say, then what the
@@ -209,23 +225,25 @@ extension CityCommands {
     @discardableResult
     public func cleanUp(for userId: String) async throws -> CityCleanUp {
         var report = try await store.write(drawingOnReserve: true) { transaction in
-            var report = CityCleanUp()
-            let storage = CityStorage(
-                cities: transaction.view(CitiesView.self),
-                preferences: transaction.view(PreferencesView.self)[userId])
-            report.outdated = storage.outdated(at: transaction.now)
-            let evictions = storage.evictions(gone: report.outdated)
-            report.evicted = evictions.cityIds
-            report.limit = evictions.error
-            for cityId in report.outdated {
-                try Self.removeWithDownloads(cityId, .age, in: &transaction)
-            }
-            for cityId in report.evicted {
-                try Self.removeWithDownloads(cityId, .limit, in: &transaction)
-            }
-            return report
+            try Self.removeDue(for: userId, in: &transaction)
         }
         report.files = try await files.collect()
+        return report
+    }
+
+    private static func removeDue(
+        for userId: String, in transaction: inout EventStore.Transaction
+    ) throws -> CityCleanUp {
+        var report = CityCleanUp()
+        let storage = CityStorage(
+            cities: transaction.view(CitiesView.self),
+            preferences: transaction.view(PreferencesView.self)[userId])
+        report.outdated = storage.outdated(at: transaction.now)
+        let evictions = storage.evictions(gone: report.outdated)
+        report.evicted = evictions.cityIds
+        report.limit = evictions.error
+        for cityId in report.outdated { try removeWithDownloads(cityId, .age, in: &transaction) }
+        for cityId in report.evicted { try removeWithDownloads(cityId, .limit, in: &transaction) }
         return report
     }
 }

@@ -4,14 +4,13 @@
 import EventSourcing
 
 extension JSONFields {
-    /// The members of an object beside those that its type names: in a file they stand among them, in
-    /// an event in the member `properties`. Nil if there are none. A member `properties` of an event
+    /// The members of an object beside those that its type names: in a file they are stored among
+    /// them, in an event in the member `properties`. Nil if there are none. A member `properties` of an event
     /// that is no object counts as none: an event made before had any meaning there.
     func properties(_ spelling: ContentSpelling, beside names: [StaticString]) -> [UInt8]? {
-        guard spelling.nestsProperties else { return others(than: names) }
-        guard let object = raw("properties"), let fields = try? JSONFields(object) else {
-            return nil
-        }
+        // Parsed once more: a name with escapes may mean one of `names` only where its twin has gone.
+        let object = spelling.nestsProperties ? raw("properties") : others(than: names)
+        guard let object, let fields = try? JSONFields(object) else { return nil }
         return fields.others(than: names)
     }
 }
@@ -27,7 +26,8 @@ extension JSONObjectWriter {
         guard let properties else { return }
         let fields = try JSONFields(properties, place: "properties")
         if let name = names.first(where: { fields.raw($0) != nil }) {
-            throw EventError(.invalidData, "properties.\(name) is a member with a place of its own")
+            throw EventError(
+                .invalidData, "properties.\(name) is a member of the type itself; remove it")
         }
         guard let others = fields.others(than: []) else { return }
         if spelling.nestsProperties {

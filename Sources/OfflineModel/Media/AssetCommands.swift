@@ -63,7 +63,7 @@ public struct AssetCommands: Sendable {
     ///
     /// - Parameters:
     ///   - assets: the assets; of several with one id the last counts.
-    ///   - progress: called after each commit with the number of assets that are done.
+    ///   - progress: called after each commit with the number of ids that are done.
     /// - Returns: how many were recorded.
     /// - Throws: as `putAll(_:)`, but `tooLarge` for one asset only; `CancellationError` between two
     ///   commits.
@@ -73,6 +73,11 @@ public struct AssetCommands: Sendable {
         _ assets: [AssetStored], progress: (@Sendable (_ done: Int) -> Void)? = nil
     ) async throws -> Int {
         try Self.checkUnique(assets.map(\.asset), store.view(AssetsView.self))
+        // Of several with one id the last only: another call must find them as this one leaves them.
+        var last: [EntityID: Int] = [:]
+        for (index, stored) in assets.enumerated() { last[EntityID(stored.asset.id)] = index }
+        let assets = assets.enumerated().filter { last[EntityID($1.asset.id)] == $0 }
+            .map(\.element)
         let sizes = try assets.map { try EventDraft.checked($0).json?.count ?? 0 }
         var recorded = 0
         var start = 0

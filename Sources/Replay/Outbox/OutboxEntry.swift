@@ -128,7 +128,8 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         return answer.retryCount == ReplayState.retriesMax && !answer.isFinal
             ? .exhausted : .rejected
     }
-    /// When an exhausted action is sent again by itself, on a device that syncs then; nil for others.
+    /// When an exhausted action is sent again by itself at the earliest, on a device that syncs then;
+    /// nil for others.
     public var nextAttemptAt: Timestamp? {
         guard parking == .exhausted, let answer else { return nil }
         return Timestamp(
@@ -141,8 +142,8 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// The event that the server holds instead, for an action in conflict, if it said so. The log
     /// has it, too.
     public var conflictsWith: UUID? { answer?.current }
-    /// Why the last attempt of this process brought no verdict; else the server's last words, or its
-    /// code where it gave no words.
+    /// Why the last attempt of this process brought no verdict; else the server's last message, or
+    /// its code.
     public var errorMessage: String? { attempt?.message ?? answer?.detail ?? answer?.code }
 
     /// The entry with an attempt of this process, if that is later than what is on record.

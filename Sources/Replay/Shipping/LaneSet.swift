@@ -92,7 +92,7 @@ struct LaneSet: Sendable {
         case none
         /// A time, in milliseconds since 1970 by the device's clock.
         case until(Int64)
-        /// Until somebody decides.
+        /// Until a decision is on record.
         case forever
     }
 
@@ -189,12 +189,17 @@ struct LaneSet: Sendable {
             lanes[number].isUnderWay = before.isUnderWay
             lanes[number].turnMin = before.turnMin
             if before.turnMin > 0 { hasStragglers = true }
-            if case .until(let time) = before.hold, lanes[number].hold != .forever,
-                let first = lanes[number].queue.first,
+            if lanes[number].hold != .forever, let first = lanes[number].queue.first,
                 first.position == before.queue.first?.position, first.retryCount != 0
             {
-                lanes[number].hold = before.hold
-                waiting.insert(Waiting(time: time, lane: number))
+                switch before.hold {
+                case .until(let time):
+                    lanes[number].hold = before.hold
+                    waiting.insert(Waiting(time: time, lane: number))
+                // An exhausted event whose time has come, or that somebody has asked for.
+                case .none: lanes[number].hold = .none
+                case .forever: break
+                }
             }
             setTurn(of: number, nil)
             hasChanged(number)
@@ -211,6 +216,13 @@ struct LaneSet: Sendable {
 
     /// Whether some lane can send now.
     var isReady: Bool { readyCount > 0 }
+
+    /// True if a lane waits for a time although its retries are not used up. O(lanes).
+    var isBackingOff: Bool {
+        lanes.contains { lane in
+            if case .until = lane.hold { !lane.isExhausted } else { false }
+        }
+    }
 
     /// When the next lane is free again.
     var nextDue: Int64? { waiting.min?.time }
@@ -348,6 +360,15 @@ struct LaneSet: Sendable {
         else { return }
         lanes[number].queue.removeFirst()
         count -= 1
+    }
+
+    /// The retries of an event that is the next of its lane: a decision may have reset them while it was
+    /// under way. Else those that it was taken with.
+    func retryCount(of item: ReplayItem) -> Int {
+        guard let first = number(of: item).flatMap({ lanes[$0].queue.first }),
+            first.position == item.position
+        else { return item.retryCount }
+        return first.retryCount
     }
 
     /// Whether an event is the next of its lane.

@@ -128,7 +128,9 @@ struct ReplayRun {
                 await chooseAhead()
                 goesOn = try await wait(until: isLive ? time : nil, now)
             case .wait(let time):
-                goesOn = try await mayWait(until: max(time, now + 1), now)
+                // A lane may wait for an hour: reading does not wait with it.
+                let due = isLive ? min(time, readAt ?? time) : time
+                goesOn = try await mayWait(until: max(due, now + 1), now)
             case .paused(let pause):
                 goesOn = try await wait(in: pause, now)
             case .idle:
@@ -478,21 +480,27 @@ struct ReplayRun {
             }
         }
         try await record(outcome, clock: clock)
-        remember(ids, outcome, exchange.received)
+        await recordAttempts(of: ids, outcome, exchange.received)
         for (item, current) in outcome.conflicts { try await resolve(item, current) }
         if let page = outcome.page { try await record(page) }
         report.pending = pending
         progress?(report)
     }
 
-    /// Keeps in memory which events of a request got no verdict, and why. What is on record needs no
-    /// memory.
-    private func remember(_ ids: [UUID], _ outcome: ReplayState.Outcome, _ received: Int64) {
+    /// Keeps in memory which events of a request got no verdict, and why (OUT-10). A later record
+    /// counts more, so an event that has one needs no memory: what has left the outbox is dropped.
+    private func recordAttempts(
+        of ids: [UUID], _ outcome: ReplayState.Outcome, _ received: Int64
+    ) async {
         let attempts = store.transient(SyncAttempts.self)
-        if outcome.isServers, attempts.isEmpty { return }
-        let attempt = SyncAttempt(
-            at: Timestamp(milliseconds: received + (clockOffset ?? 0)), message: outcome.message)
-        attempts.update(ids) { _ in outcome.isServers ? nil : attempt }
+        guard !outcome.isServers else {
+            guard !attempts.isEmpty else { return }
+            let waiting = Set(store.view(Outbox.self).entries().lazy.map(\.id))
+            attempts.update(attempts.values.keys.filter { !waiting.contains($0) }) { _ in nil }
+            return
+        }
+        let time = Timestamp(milliseconds: received + (await store.clockOffset))
+        attempts.update(ids) { _ in SyncAttempt(at: time, message: outcome.message) }
     }
 
     // MARK: Records

@@ -191,8 +191,8 @@ public struct ReplayState: Sendable {
     /// With so many lanes that can send, no batch would look different if more were known: one that
     /// is chosen ahead and the one behind it find as many events as they can hold.
     private static let lanesEnough = 2 * batchEvents
-    /// `retry` verdicts after which an event is exhausted: parked, and sent again by itself only so
-    /// often.
+    /// `retry` verdicts after which an event is exhausted: parked, and sent again every 30 to 60
+    /// minutes.
     static let retriesMax = 5
     /// The range of the time between two attempts with an exhausted event, in milliseconds.
     private static let exhaustedRetryRange: ClosedRange<Int64> = 1_800_000...3_600_000
@@ -406,7 +406,8 @@ public struct ReplayState: Sendable {
             lanes.isReady || !ahead.isEmpty || !parts.isEmpty || (reading != nil && mayRead)
         guard hasWork else {
             if isBusy { return busy(now) }
-            if lanes.nextDue == nil { isDemanded = false }
+            // An exhausted event may wait for ever: it keeps no demand alive.
+            if isDemanded, !lanes.isBackingOff { isDemanded = false }
             return lanes.nextDue.map { .wait(until: max($0, notBefore)) } ?? .idle
         }
         if let pause { return isBusy ? busy(now) : .paused(pause) }
@@ -754,13 +755,14 @@ public struct ReplayState: Sendable {
     private mutating func charge(
         _ item: ReplayItem, _ verdict: Verdict, _ now: Int64, _ random: Double
     ) -> SyncSettled.Entry {
-        let count = min(item.retryCount + 1, Self.retriesMax)
+        let before = lanes.retryCount(of: item)
+        let count = min(before + 1, Self.retriesMax)
         let isExhausted = count == Self.retriesMax
         let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
         let delay =
             isExhausted
             ? max(wish, Self.exhaustedRetryDelay(of: item.id))
-            : wish > 0 ? wish : Self.backoff(item.retryCount, random)
+            : wish > 0 ? wish : Self.backoff(before, random)
         lanes.hold(item, until: now + delay, retryCount: count)
         return SyncSettled.Entry(
             position: item.position.rawValue, id: item.id,

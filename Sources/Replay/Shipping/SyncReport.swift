@@ -16,7 +16,7 @@ public struct SyncReport: Hashable, Sendable {
     public var resolved = 0
     /// Events that are still to be sent, held ones included.
     public var pending = 0
-    /// Those of them that are parked or in conflict, or behind one that is in their lane.
+    /// Those of them that are parked or in conflict, or after one that is in their lane.
     public var held = 0
     /// Events of other logs that were taken in.
     public var received = 0

@@ -133,8 +133,9 @@
                 curl_set_string(easy, CURLOPT_PROXY, "")
                 return
             }
-            if let proxy = route.proxy, let host = proxy.url.host {
-                curl_set_string(easy, CURLOPT_PROXY, "http://\(host):\(proxy.url.port ?? 80)")
+            if let proxy = route.proxy, let origin = HTTPOrigin(proxy.url) {
+                curl_set_string(
+                    easy, CURLOPT_PROXY, "http://\(origin.hostInURL):\(origin.port)")
                 // What the environment says of proxies does not count beside the app's.
                 curl_set_string(easy, CURLOPT_NOPROXY, "")
                 if let user = proxy.user { curl_set_string(easy, CURLOPT_PROXYUSERNAME, user) }

@@ -26,30 +26,30 @@
         }
     }
 
-    /// Tells the path now, and whenever a change in the kernel's tables has made it another.
+    /// Reports the path now, and whenever a change in the kernel's tables has made it another.
     private final class RouteMonitor: Sendable {
-        /// The time after which a change is looked at: one comes with many messages.
+        /// The wait after a change before the state is read: a change comes with many messages.
         private static let settling = DispatchTimeInterval.milliseconds(200)
 
-        private let tell: @Sendable (NetworkPath) -> Void
+        private let report: @Sendable (NetworkPath) -> Void
         private let queue = DispatchQueue(label: "daybook.reachability")
         private struct State {
             var source: (any DispatchSourceRead)?
             var path: NetworkPath?
-            var isLookPlanned = false
+            var isReadScheduled = false
             var isCancelled = false
         }
         // On the queue only.
         nonisolated(unsafe) private var state = State()
 
-        init(_ tell: @escaping @Sendable (NetworkPath) -> Void) { self.tell = tell }
+        init(_ report: @escaping @Sendable (NetworkPath) -> Void) { self.report = report }
 
         func start() {
             queue.async { [self] in
                 guard !state.isCancelled else { return }
-                // Before the first look, so that no change is missed.
+                // Before the first reading, so that no change is missed.
                 if let socket = Self.open() { listen(to: socket) }
-                look()
+                readPath()
             }
         }
 
@@ -90,27 +90,27 @@
                 // What the messages say is read from the kernel's files. Messages that were lost
                 // (ENOBUFS) stand for a change, too.
                 while recv(socket, &piece, piece.count, 0) > 0 || errno == ENOBUFS {}
-                self?.planLook()
+                self?.scheduleRead()
             }
             source.setCancelHandler { close(socket) }
             state.source = source
             source.resume()
         }
 
-        private func planLook() {
-            guard !state.isLookPlanned else { return }
-            state.isLookPlanned = true
+        private func scheduleRead() {
+            guard !state.isReadScheduled else { return }
+            state.isReadScheduled = true
             queue.asyncAfter(deadline: .now() + Self.settling) { [weak self] in
-                self?.state.isLookPlanned = false
-                self?.look()
+                self?.state.isReadScheduled = false
+                self?.readPath()
             }
         }
 
-        private func look() {
+        private func readPath() {
             let path = LinuxNetwork().path
             guard path != state.path, !state.isCancelled else { return }
             state.path = path
-            tell(path)
+            report(path)
         }
     }
 
@@ -122,10 +122,12 @@
         /// The path of the default route with the least metric that is no tunnel's: what a tunnel runs
         /// over decides whether it is paid by volume.
         var path: NetworkPath {
-            let ways = defaultRoutes.sorted { $0.metric < $1.metric }.map(\.interface)
+            let routes = defaultRoutes.sorted { $0.metric < $1.metric }.map(\.interface)
                 .filter(isUp)
-            guard let way = ways.first(where: { !isTunnel($0) }) ?? ways.first else { return .none }
-            return isModem(way) ? .cellular : .wifi
+            guard let route = routes.first(where: { !isTunnel($0) }) ?? routes.first else {
+                return .none
+            }
+            return isModem(route) ? .cellular : .wifi
         }
 
         private struct Route {

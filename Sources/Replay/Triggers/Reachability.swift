@@ -34,7 +34,7 @@ public struct AlwaysReachable: Reachability {
 }
 
 #if canImport(Network)
-    /// What the system says. Not tested: it exists on Apple systems only.
+    /// What the system says. Not tested: this one is for Apple systems.
     public struct SystemReachability: Reachability {
         /// Creates it.
         public init() {}

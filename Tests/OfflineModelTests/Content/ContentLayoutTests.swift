@@ -239,6 +239,21 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-37"))
+    func `a member whose name means one of the type's by an escape is left out and stops nothing`()
+        async throws
+    {
+        let bench = try await Bench()
+        let city =
+            #"{"name":"A","n\u0061me":"other","live":true,"code":"a","extras_enabled":false,"#
+            + #""events_enabled":false,"sorting_name":"A","id":7}"#
+        try bench.put(["cities.json": "[\(city)]"])
+        #expect(try await bench.takeOver().events == 1)
+        let listed = try #require(bench.store.content.cities.current?.first)
+        #expect(listed.name == "A" && listed.properties == Array(#"{"id":7}"#.utf8))
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-37"))
     func `properties that are no object, or have a member of the page itself, are refused`()
         async throws
     {
