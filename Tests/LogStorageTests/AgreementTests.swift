@@ -62,6 +62,25 @@ import Testing
         return "way \(way) in segment \(segment)"
     }
 
+    @Test(.verifies("REC-7"))
+    func `a last footer that covers more than its last line is found by all of them`() throws {
+        let made = try DamagedLog(
+            on: InMemoryFileSystem(), commits: DamagedLog.small, ending: .sealed)
+        let log = try made.released()
+        let files = try #require(log.files as? InMemoryFileSystem)
+        var bytes = try log.read(log.path(2))
+        let end = SegmentFooter.length(atEnd: bytes.span.bytes)
+        let length = try #require(end)
+        let start = bytes.count - length
+        var footer = try SegmentFooter(bytes.span.bytes.extracting(start..<bytes.count))
+        footer.coveredThrough = footer.coveredThrough.advanced(by: 3)
+        bytes.replaceSubrange(start..., with: footer.encoded())
+        try log.write(bytes, to: log.path(2))
+        let found = try LogVerifier(TestLog.path, fileSystem: files).verify { _, _ in nil }.findings
+        #expect(found.map(\.code) == ["corrupt"])
+        try checkAgreement(log, files.snapshot(), "a footer that covers three positions more")
+    }
+
     @Test(.verifies("REP-1", "REP-2", "REC-7", "CHK-5"))
     func `opening, reading, verification and repair agree on any damage`() throws {
         try Property.check("verdicts agree", runs: TestLog.isDebug ? 250 : 3_000) { choices in
