@@ -89,7 +89,7 @@ private struct Bench {
 }
 
 @Suite(.verifies("CITY-15")) struct HousekeepingTests {
-    @Test func `a city that nobody looked at goes by itself when the store is opened`()
+    @Test func `a city that was not accessed is removed when the store is opened`()
         async throws
     {
         let bench = Bench()
@@ -192,7 +192,7 @@ private struct Bench {
         }
     }
 
-    @Test func `a closed store, and one that nobody holds, leave no timer and no store`()
+    @Test func `a closed store, and one without references, leave no timer and no store`()
         async throws
     {
         let bench = Bench()

@@ -139,7 +139,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-4", "TRG-5"))
-    func `C4: an exhausted event is sent at once when somebody asks, and its lane after it`() {
+    func `C4: a demand sends an exhausted event at once, and its lane after it`() {
         var bench = exhausted(["a", "a"])
         #expect(bench.send() == [] && bench.state.heldCount == 2)
         bench.state.demand()
@@ -147,7 +147,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-4"))
-    func `C4: a decision about another lane does not hold again what somebody has asked for`() {
+    func `C4: a decision about another lane does not hold again what a demand has freed`() {
         var bench = exhausted(["a", "a"])
         bench.add(3, "b")
         bench.state.demand()
@@ -163,7 +163,7 @@ private struct Bench {
 
     @Test(.verifies("PRK-1"))
     func
-        `a retry that somebody wants counts from the beginning, also while the event is under way`()
+        `a retry by decision counts from the beginning, also while the event is under way`()
     {
         var bench = exhausted(["a"])
         bench.state.demand()

@@ -43,7 +43,7 @@ package struct JSONObjectWriter {
     }
 
     /// Adds the members of an object that is JSON text already.
-    package mutating func add(membersOf object: [UInt8]) {
+    package mutating func addMembers(of object: [UInt8]) {
         guard object.count > 2 else { return }
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
         bytes.append(contentsOf: object.dropFirst().dropLast())

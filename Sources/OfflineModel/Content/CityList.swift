@@ -38,7 +38,8 @@ public struct ListedCity: Hashable, Sendable {
     }
 
     private static let memberNames: [StaticString] = [
-        "name", "live", "code", "prefix", "extras_enabled", "events_enabled", "sorting_name",
+        "name", "live", "code", "prefix", ContentSpelling.file.extrasEnabled,
+        ContentSpelling.file.eventsEnabled, ContentSpelling.file.sortingName,
     ]
 
     init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
@@ -64,7 +65,7 @@ public struct ListedCity: Hashable, Sendable {
         writer.add("\(spelling.extrasEnabled)", extrasEnabled)
         writer.add("\(spelling.eventsEnabled)", eventsEnabled)
         writer.add("\(spelling.sortingName)", sortingName)
-        try writer.add(properties: properties, spelling, beside: Self.memberNames)
+        try writer.addProperties(properties, spelling, beside: Self.memberNames)
         return writer.finished()
     }
 }
@@ -106,7 +107,7 @@ public struct ListedLanguage: Hashable, Sendable {
     /// - Throws: `EventError` for properties that cannot be written.
     func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
         var writer = writer
-        try writer.add(properties: properties, spelling, beside: Self.memberNames)
+        try writer.addProperties(properties, spelling, beside: Self.memberNames)
         return writer.finished()
     }
 }

@@ -125,10 +125,13 @@ public struct ContentPage: Hashable, Sendable {
 
 extension ContentPage {
     private static let memberNames: [StaticString] = [
-        "path", "title", "content", "last_update", "thumbnail", "available_languages",
-        "parent_path", "children", "order", "hash", "excerpt", "date", "location",
+        "path", "title", "content", ContentSpelling.file.lastUpdate, "thumbnail",
+        ContentSpelling.file.availableLanguages, ContentSpelling.file.parentPath, "children",
+        "order", "hash", "excerpt", "date", "location",
     ]
-    private static let dateNames: [StaticString] = ["start_date", "end_date", "all_day"]
+    private static let dateNames = [
+        ContentSpelling.file.startDate, ContentSpelling.file.endDate, ContentSpelling.file.allDay,
+    ]
     fileprivate static let locationNames: [StaticString] = [
         "address", "town", "postcode", "latitude", "longitude",
     ]
@@ -196,11 +199,11 @@ extension ContentPage {
             inner.add("\(spelling.startDate)", date.start.text)
             inner.add("\(spelling.endDate)", date.end.text)
             inner.add("\(spelling.allDay)", date.isAllDay)
-            try inner.add(properties: date.properties, spelling, beside: Self.dateNames)
+            try inner.addProperties(date.properties, spelling, beside: Self.dateNames)
             writer.add("date", raw: inner.finished())
         }
         if let location { writer.add("location", raw: try location.json(spelling)) }
-        try writer.add(properties: properties, spelling, beside: Self.memberNames)
+        try writer.addProperties(properties, spelling, beside: Self.memberNames)
     }
 }
 
@@ -217,7 +220,7 @@ extension ContentPage.Location {
             }
             writer.add(name, value)
         }
-        try writer.add(properties: properties, spelling, beside: ContentPage.locationNames)
+        try writer.addProperties(properties, spelling, beside: ContentPage.locationNames)
         return writer.finished()
     }
 }

@@ -4,9 +4,9 @@
 import EventSourcing
 
 extension JSONFields {
-    /// The members of an object beside those that its type names: in a file they are stored among
-    /// them, in an event in the member `properties`. Nil if there are none. A member `properties` of an event
-    /// that is no object counts as none: an event made before had any meaning there.
+    /// The members of an object beside those that its type names; nil if there are none. In a file
+    /// they are stored among them, in an event in the member `properties`. A member `properties` that
+    /// is no object counts as none: before, an event could have any value there.
     func properties(_ spelling: ContentSpelling, beside names: [StaticString]) -> [UInt8]? {
         // Parsed once more: a name with escapes may mean one of `names` only where its twin has gone.
         let object = spelling.nestsProperties ? raw("properties") : others(than: names)
@@ -18,35 +18,28 @@ extension JSONFields {
 extension JSONObjectWriter {
     /// Adds what `properties(_:beside:)` reads.
     ///
-    /// - Throws: `EventError` (`invalidData`, `notJSON`) where `properties` is no object, or has a
-    ///   member that the type names.
-    mutating func add(
-        properties: [UInt8]?, _ spelling: ContentSpelling, beside names: [StaticString]
+    /// - Throws: as `checkedProperties`.
+    mutating func addProperties(
+        _ properties: [UInt8]?, _ spelling: ContentSpelling, beside names: [StaticString]
     ) throws(EventError) {
-        guard let properties else { return }
-        let fields = try JSONFields(properties, place: "properties")
-        if let name = names.first(where: { fields.raw($0) != nil }) {
-            throw EventError(
-                .invalidData, "properties.\(name) is a member of the type itself; remove it")
-        }
-        guard let others = fields.others(than: []) else { return }
+        guard let properties = try checkedProperties(properties, beside: names) else { return }
         if spelling.nestsProperties {
-            add("properties", raw: others)
+            add("properties", raw: properties)
         } else {
-            add(membersOf: others)
+            addMembers(of: properties)
         }
     }
 }
 
 extension StateWriter {
     /// Writes properties, if there are any.
-    mutating func add(properties: [UInt8]?) {
+    mutating func addProperties(_ properties: [UInt8]?) {
         add(optional: properties.map { String(decoding: $0, as: UTF8.self) })
     }
 }
 
 extension StateReader {
-    /// Reads what `add(properties:)` wrote.
+    /// Reads what `addProperties(_:)` wrote.
     mutating func properties() throws(EventError) -> [UInt8]? {
         guard let text = try optionalString() else { return nil }
         guard let fields = try? JSONFields(Array(text.utf8)), !fields.names.isEmpty else {

@@ -18,7 +18,7 @@ extension ContentView {
                 writer.add(city.extrasEnabled)
                 writer.add(city.eventsEnabled)
                 writer.add(city.sortingName)
-                writer.add(properties: city.properties)
+                writer.addProperties(city.properties)
             }
         }
         var entries = writer.entries(count: cities.count)
@@ -83,7 +83,7 @@ extension ContentView.City {
             for language in languages {
                 writer.add(language.code)
                 writer.add(optional: language.name)
-                writer.add(properties: language.properties)
+                writer.addProperties(language.properties)
             }
         }
         writer.add(register: usage) { $0.add($1.text) }
@@ -163,7 +163,7 @@ extension ContentView.Resource {
         writer.add(count: size)
         writer.add(lastUpdate.text)
         writer.add(optional: hash)
-        writer.add(properties: properties)
+        writer.addProperties(properties)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {

@@ -73,8 +73,7 @@ public struct ResourceStored: EventPayload, Hashable {
         writer.add("size", size)
         writer.add("lastUpdate", lastUpdate.text)
         if let hash { writer.add("hash", hash) }
-        try writer.add(
-            properties: properties, .event, beside: ContentResource.memberNames)
+        try writer.addProperties(properties, .event, beside: ContentResource.memberNames)
         return writer.finished()
     }
 }

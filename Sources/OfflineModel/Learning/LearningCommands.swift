@@ -248,16 +248,11 @@ public struct LearningCommands: Sendable {
     }
 
     private func requireNoReviewDownload(for userId: String) throws {
-        guard !isDownloadingReviews(of: userId) else {
+        guard store.transient(ReviewDownloads.self)[userId] == nil else {
             throw EventError(
                 .refused,
                 "review sessions of \(userId) are being downloaded; start one afterwards")
         }
-    }
-
-    /// True while `LearningDownloads` of this process downloads review sessions of the user.
-    package func isDownloadingReviews(of userId: String) -> Bool {
-        store.transient(ReviewDownloads.self)[userId] != nil
     }
 
     /// Removes a review session from the device, with the files that nothing else names. What the

@@ -47,7 +47,7 @@ public struct AssetCommands: Sendable {
         guard !assets.isEmpty else { return }
         try await store.write { transaction in
             let known = transaction.view(AssetsView.self)
-            try Self.checkUnique(assets.map(\.asset), known)
+            try Self.checkUnique(Self.lastOfEach(assets), known)
             for stored in assets {
                 try transaction.append(stored, replacing: known.stamp(of: stored.asset.id))
             }
@@ -72,12 +72,9 @@ public struct AssetCommands: Sendable {
     public func putInBatches(
         _ assets: [AssetStored], progress: (@Sendable (_ done: Int) -> Void)? = nil
     ) async throws -> Int {
-        try Self.checkUnique(assets.map(\.asset), store.view(AssetsView.self))
-        // Of several with one id the last only: another call must find them as this one leaves them.
-        var last: [EntityID: Int] = [:]
-        for (index, stored) in assets.enumerated() { last[EntityID(stored.asset.id)] = index }
-        let assets = assets.enumerated().filter { last[EntityID($1.asset.id)] == $0 }
-            .map(\.element)
+        // The others would be recorded again by every call.
+        let assets = Self.lastOfEach(assets)
+        try Self.checkUnique(assets, store.view(AssetsView.self))
         let sizes = try assets.map { try EventDraft.checked($0).json?.count ?? 0 }
         var recorded = 0
         var start = 0
@@ -107,19 +104,26 @@ public struct AssetCommands: Sendable {
     /// Bytes of the data of a batch of `putInBatches`.
     private static let batchBytes = 1_048_576
 
-    /// Refuses assets with a key of another one, as things are when all of them are stored.
-    private static func checkUnique(_ assets: [Asset], _ known: AssetsView) throws(EventError) {
+    /// The assets without those that a later one with the same id replaces, in order. O(assets).
+    private static func lastOfEach(_ assets: [AssetStored]) -> [AssetStored] {
         var last: [EntityID: Int] = [:]
-        for (index, asset) in assets.enumerated() { last[EntityID(asset.id)] = index }
+        for (index, stored) in assets.enumerated() { last[EntityID(stored.asset.id)] = index }
+        guard last.count < assets.count else { return assets }
+        return last.values.sorted().map { assets[$0] }
+    }
+
+    /// Refuses assets with a key of another one, as things are when all of them are stored.
+    ///
+    /// - Parameter assets: each id once.
+    private static func checkUnique(
+        _ assets: [AssetStored], _ known: AssetsView
+    ) throws(EventError) {
+        let ids = Set(assets.map { EntityID($0.asset.id) })
         var taken: [AssetKeyText: String] = [:]
-        for (index, asset) in assets.enumerated() where last[EntityID(asset.id)] == index {
+        for asset in assets.map(\.asset) {
             for key in AssetKeyText.all(of: asset) {
-                let holders = key.holders(known).map(\.id)
-                    .filter { last[EntityID($0)] == nil }
-                let own = EntityID(asset.id)
-                let other = (holders + [taken[key]].compactMap(\.self))
-                    .first { EntityID($0) != own }
-                if let other {
+                let holder = key.holders(known).map(\.id).first { !ids.contains(EntityID($0)) }
+                if let other = holder ?? taken[key] {
                     throw EventError(
                         .refused,
                         "the asset \(asset.id) cannot have \(key): the asset \(other) has it")

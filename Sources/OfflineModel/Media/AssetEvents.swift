@@ -81,19 +81,10 @@ public struct AssetStored: EventPayload, Hashable {
         if asset.isFavorite { writer.add("isFavorite", true) }
         if asset.isArchived { writer.add("isArchived", true) }
         if asset.isTrashed { writer.add("isTrashed", true) }
-        let typed = writer.finished()
-        guard let others = try checkedProperties() else { return typed }
-        return typed.dropLast() + [UInt8(ascii: ",")] + others.dropFirst()
-    }
-
-    /// The properties, written as an event keeps them; nil if there are none.
-    private func checkedProperties() throws(EventError) -> [UInt8]? {
-        guard let properties else { return nil }
-        let fields = try JSONFields(properties, place: "properties")
-        if let name = Self.names.first(where: { fields.raw($0) != nil }) {
-            throw EventError(.invalidData, "properties.\(name) is a member of the asset itself")
+        if let others = try checkedProperties(properties, beside: Self.names) {
+            writer.addMembers(of: others)
         }
-        return fields.others(than: [])
+        return writer.finished()
     }
 }
 

@@ -54,7 +54,8 @@ public struct ProgressView: ListableView {
         var last: Register<ReviewResult>
         var first: Stamp
 
-        mutating func add(_ result: ReviewResult, _ stamp: Stamp) {
+        /// Takes in one completion.
+        mutating func record(_ result: ReviewResult, at stamp: Stamp) {
             last.set(result, stamp)
             if stamp < first { first = stamp }
         }
@@ -110,7 +111,7 @@ public struct ProgressView: ListableView {
                 .reviews[
                     EntityID(review.reviewId),
                     default: ReviewCompletion(last: Register(result, stamp), first: stamp)
-                ].add(result, stamp)
+                ].record(result, at: stamp)
         default: break
         }
     }

@@ -60,7 +60,7 @@ public struct OutboxCommands: Sendable {
     /// included. With the attempts of this process. O(1), then O(1) each.
     public var entries: some Sequence<OutboxEntry> {
         let attempts = store.transient(SyncAttempts.self).values
-        return store.view(Outbox.self).entries().lazy.map { $0.with(attempts[$0.id]) }
+        return store.view(Outbox.self).entries().lazy.map { $0.with(attempts[$0.position]) }
     }
 
     /// Sends a parked event, or one in conflict, once more, as if it had never been tried. Durable

@@ -64,7 +64,7 @@ extension OutboxCommands {
             await !store.isTakenBack(event.position)
         else { return nil }
         let entry = store.view(Outbox.self).entry(at: event.position)?
-            .with(store.transient(SyncAttempts.self)[id])
+            .with(store.transient(SyncAttempts.self)[event.position])
         // It may have been discarded meanwhile.
         if entry == nil, await store.isTakenBack(event.position) { return nil }
         let status: SyncAction.Status =

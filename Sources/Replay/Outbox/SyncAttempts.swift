@@ -14,9 +14,9 @@ package struct SyncAttempt: Hashable, Sendable {
     package var message: String?
 }
 
-/// The attempts of this process, by event id, until a record speaks of the event.
+/// The attempts of this process, by the event's position, until the event has left the outbox.
 package enum SyncAttempts: TransientState {
-    package typealias Key = UUID
+    package typealias Key = Position
     package typealias Value = SyncAttempt
 }
 

@@ -153,8 +153,8 @@ struct LaneSet: Sendable {
 
     // MARK: What is there
 
-    /// Adds an event behind all others. O(log lanes).
-    mutating func add(_ entry: OutboxEntry, _ hold: Hold) {
+    /// Appends an event to its lane, which `hold` keeps from sending. O(log lanes).
+    mutating func enqueue(_ entry: OutboxEntry, hold: Hold) {
         reaches(entry.position)
         count += 1
         let number = number(of: EntityID(entry.lane))
@@ -182,7 +182,7 @@ struct LaneSet: Sendable {
         // What waits names lanes by their places.
         waiting = Heap()
         hasStragglers = false
-        for (entry, hold) in entries { add(entry, hold) }
+        for (entry, hold) in entries { enqueue(entry, hold: hold) }
         for before in old where !before.queue.isEmpty || before.isUnderWay {
             guard before.isUnderWay || numbers[before.name] != nil else { continue }
             let number = number(of: before.name)
@@ -196,7 +196,7 @@ struct LaneSet: Sendable {
                 case .until(let time):
                     lanes[number].hold = before.hold
                     waiting.insert(Waiting(time: time, lane: number))
-                // An exhausted event whose time has come, or that somebody has asked for.
+                // An exhausted event that is due, or that `releaseExhausted()` has freed.
                 case .none: lanes[number].hold = .none
                 case .forever: break
                 }

@@ -324,7 +324,7 @@ struct ReplayRun {
 
     private var requests: [Int: Task<Void, Never>] = [:]
     /// The events of each request that was not answered yet.
-    private var sent: [Int: [UUID]] = [:]
+    private var sent: [Int: [ReplayItem]] = [:]
 
     /// The lines of the batch that was chosen ahead.
     private var chosen: (positions: [Position], lines: Task<[UInt8], any Error>)?
@@ -360,14 +360,11 @@ struct ReplayRun {
     }
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
-        if case .append(let items) = request {
-            let ids = items.map(\.id)
-            sent[number] = ids
-            if let progress {
-                report.underWay.formUnion(ids)
-                report.pending = pending
-                progress(report)
-            }
+        if case .append(let items) = request { sent[number] = items }
+        if let progress, let items = sent[number] {
+            report.underWay.formUnion(items.lazy.map(\.id))
+            report.pending = pending
+            progress(report)
         }
         let call: @Sendable () async throws -> TransportRequest
         switch request {
@@ -454,8 +451,8 @@ struct ReplayRun {
 
     private mutating func take(_ exchange: Exchange) async throws {
         requests[exchange.number] = nil
-        let ids = sent.removeValue(forKey: exchange.number) ?? []
-        if progress != nil { report.underWay.subtract(ids) }
+        let items = sent.removeValue(forKey: exchange.number) ?? []
+        if progress != nil { report.underWay.subtract(items.lazy.map(\.id)) }
         // A server that says a token in its reply must not get it into the log.
         let outcome = state.take(
             exchange.answer, with: exchange.verdicts?.map(sentTokens.masked), to: exchange.number,
@@ -480,27 +477,30 @@ struct ReplayRun {
             }
         }
         try await record(outcome, clock: clock)
-        await recordAttempts(of: ids, outcome, exchange.received)
+        await recordAttempts(at: items, outcome, exchange.received)
         for (item, current) in outcome.conflicts { try await resolve(item, current) }
         if let page = outcome.page { try await record(page) }
         report.pending = pending
         progress?(report)
     }
 
-    /// Keeps in memory which events of a request got no verdict, and why (OUT-10). A later record
-    /// counts more, so an event that has one needs no memory: what has left the outbox is dropped.
+    /// Keeps in memory which events of a request got no verdict, and why (OUT-10). A record of a later
+    /// time counts more. Events that have left the outbox are dropped.
     private func recordAttempts(
-        of ids: [UUID], _ outcome: ReplayState.Outcome, _ received: Int64
+        at items: [ReplayItem], _ outcome: ReplayState.Outcome, _ received: Int64
     ) async {
         let attempts = store.transient(SyncAttempts.self)
-        guard !outcome.isServers else {
+        if outcome.isServers {
             guard !attempts.isEmpty else { return }
-            let waiting = Set(store.view(Outbox.self).entries().lazy.map(\.id))
-            attempts.update(attempts.values.keys.filter { !waiting.contains($0) }) { _ in nil }
-            return
+            let outbox = store.view(Outbox.self)
+            let left = attempts.values.keys.filter { outbox.entry(at: $0) == nil }
+            attempts.update(left) { _ in nil }
+        } else {
+            let attempt = SyncAttempt(
+                at: Timestamp(milliseconds: received + (await store.clockOffset)),
+                message: outcome.message)
+            attempts.update(items.lazy.map(\.position)) { _ in attempt }
         }
-        let time = Timestamp(milliseconds: received + (await store.clockOffset))
-        attempts.update(ids) { _ in SyncAttempt(at: time, message: outcome.message) }
     }
 
     // MARK: Records

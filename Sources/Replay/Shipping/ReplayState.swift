@@ -234,7 +234,7 @@ public struct ReplayState: Sendable {
 
     /// Takes in an event of the outbox; positions must rise.
     public mutating func add(_ entry: OutboxEntry) {
-        lanes.add(entry, hold(for: entry))
+        lanes.enqueue(entry, hold: hold(for: entry))
     }
 
     /// Somebody has decided on events that were held: takes over the whole outbox. O(outbox).

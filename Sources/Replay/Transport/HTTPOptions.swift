@@ -15,7 +15,7 @@ import Foundation
 public struct HTTPOptions: Sendable {
     /// Headers of every request to the app's own servers, for a proxy in front of them. Visible ASCII;
     /// none that the library sets by itself, such as `Authorization`, `Content-Type` and `Host`.
-    public var headers: [String: String] = [:]
+    public var headers: [String: String]
     /// The client certificate for the app's own servers, if they ask for one.
     public var certificate: ClientCertificate?
     /// The proxy that carries `https`; nil: that of the system or the environment.
@@ -24,15 +24,23 @@ public struct HTTPOptions: Sendable {
     /// port count. They get the headers and the certificate, and never the token.
     public var trustedOrigins: [URL] = []
     /// The time that a server may be silent, in seconds.
-    public var timeoutSeconds = 30.0
+    public var timeoutSeconds: Double
     /// True if a token and `headers` may go over `http` to another machine, where anybody on the way can
     /// read them. This machine's own addresses are always allowed.
-    public var allowsTokenInClear = false
+    public var allowsTokenInClear: Bool
     /// A file with the certificates of authorities in place of the system's. Tests bring their own.
     package var authoritiesFile: String?
 
-    /// No headers, no certificate, the system's proxy.
-    public init() {}
+    /// Describes requests; the defaults are no headers, no certificate and the system's proxy.
+    public init(
+        headers: [String: String] = [:], certificate: ClientCertificate? = nil,
+        timeoutSeconds: Double = 30, allowsTokenInClear: Bool = false
+    ) {
+        self.headers = headers
+        self.certificate = certificate
+        self.timeoutSeconds = timeoutSeconds
+        self.allowsTokenInClear = allowsTokenInClear
+    }
 }
 
 /// A proxy for `https` requests, which it carries through CONNECT: it sees the server's name, no token

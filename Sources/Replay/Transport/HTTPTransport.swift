@@ -24,10 +24,9 @@ public final class HTTPTransport: Transport {
     ) {
         self.endpoint = endpoint
         self.account = account
-        var options = HTTPOptions()
-        options.timeoutSeconds = timeoutSeconds
-        options.allowsTokenInClear = allowsTokenInClear
-        client = HTTPClient(forSyncing: options)
+        client = HTTPClient(
+            forSyncing: HTTPOptions(
+                timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear))
     }
 
     /// Creates a transport for a server behind a proxy that demands headers or a certificate.
@@ -56,12 +55,11 @@ public final class HTTPTransport: Transport {
         certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false,
         account: AccountCheck = .ofLog
     ) throws(TransportError) {
-        var options = HTTPOptions()
-        options.timeoutSeconds = timeoutSeconds
-        options.headers = headers
-        options.certificate = certificate
-        options.allowsTokenInClear = allowsTokenInClear
-        try self.init(endpoint: endpoint, http: options, account: account)
+        try self.init(
+            endpoint: endpoint,
+            http: HTTPOptions(
+                headers: headers, certificate: certificate, timeoutSeconds: timeoutSeconds,
+                allowsTokenInClear: allowsTokenInClear), account: account)
     }
 
     /// Carries one request without saying whose log it is about.

@@ -16,7 +16,7 @@ public final class SupabaseTransport: Transport {
     /// Creates a transport.
     ///
     /// - Parameters:
-    ///   - project: the project's address, `https://<ref>.supabase.co`.
+    ///   - project: the project's address: `https://<reference>.supabase.co`.
     ///   - apiKey: the project's publishable key. It goes with every request, and stands for the
     ///     token where there is none.
     ///   - http: headers, certificate, proxy and limits, as with `HTTPTransport`.
@@ -35,12 +35,11 @@ public final class SupabaseTransport: Transport {
         project: URL, apiKey: String, timeoutSeconds: Double = 30, headers: [String: String] = [:],
         certificate: ClientCertificate? = nil, allowsTokenInClear: Bool = false
     ) throws(TransportError) {
-        var options = HTTPOptions()
-        options.timeoutSeconds = timeoutSeconds
-        options.headers = headers
-        options.certificate = certificate
-        options.allowsTokenInClear = allowsTokenInClear
-        try self.init(project: project, apiKey: apiKey, http: options)
+        try self.init(
+            project: project, apiKey: apiKey,
+            http: HTTPOptions(
+                headers: headers, certificate: certificate, timeoutSeconds: timeoutSeconds,
+                allowsTokenInClear: allowsTokenInClear))
     }
 
     /// Calls one of the functions.

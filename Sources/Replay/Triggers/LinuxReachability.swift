@@ -195,7 +195,7 @@
 
         /// The content of one of the kernel's files; empty where there is none.
         private func text(_ path: String) -> String {
-            // They have no length before they are read, which FileHandle does not mind.
+            // The kernel reports a length of 0, so the file is read to its end.
             guard let file = FileHandle(forReadingAtPath: root + path),
                 let data = try? file.readToEnd()
             else { return "" }

@@ -189,23 +189,23 @@ private let time = "2011-02-04T00:00:00.000Z"
     /// The complete sample with members that no type here names, in every object that a server gives.
     private static func enriched() throws -> [String: String] {
         var folder = try complete()
-        func add(_ members: String, after end: String, in path: String) throws {
+        func insert(_ members: String, after end: String, in path: String) throws {
             let text = try #require(folder[path])
             try #require(text.contains(end))
             folder[path] = text.replacing(end, with: end + members)
         }
-        try add(
+        try insert(
             #","id":7,"url":"https:\/\/x","\u00e9":null"#, after: #""sorting_name":"Regensburg""#,
             in: "cities.json")
-        try add(#","dir":"ltr""#, after: #""code":"de""#, in: "content/ahaus/languages.json")
-        try add(
+        try insert(#","dir":"ltr""#, after: #""code":"de""#, in: "content/ahaus/languages.json")
+        try insert(
             #","organization":{"name":"Diakonie","n":[1.50,1e2]},"city":"x","kind":"poi""#,
             after: #""hash":"1ebd072de279a714f831526b1861d4ec""#,
             in: "content/ahaus/en/categories.json")
         let events = "content/ahaus/en/events.json"
-        try add(#","rrule":null"#, after: #""all_day":false"#, in: events)
-        try add(#","country":"DE","\#u{E9}":1"#, after: #""postcode":"postcode""#, in: events)
-        try add(
+        try insert(#","rrule":null"#, after: #""all_day":false"#, in: events)
+        try insert(#","country":"DE","\#u{E9}":1"#, after: #""postcode":"postcode""#, in: events)
+        try insert(
             #","mime":"image\/png""#, after: #""hash":"2f97435138745""#,
             in: "resource-cache/ahaus/files.json")
         return folder

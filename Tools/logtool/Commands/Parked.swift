@@ -10,7 +10,8 @@ struct Parked: AsyncParsableCommand {
         abstract: "Lists what the server will not take, and decides on it.",
         discussion: """
             Lists parked events and those in conflict; exit 1 if there are any. Each holds back what \
-            was recorded behind it in its lane.
+            was recorded after it in its lane. An event whose retries are used up is sent again by \
+            itself, at nextAttemptAt; the others wait for a decision.
 
             --retry sends an event once more, as if it had never been tried. --discard does without \
             it: from then on it counts as never recorded. Where later events make no sense without \

@@ -30,8 +30,8 @@ extension ContentLayoutWriter {
                 entry.add("file_path", place(of: name, in: city))
                 entry.add("last_update", resource.lastUpdate.text)
                 if let hash = resource.hash { entry.add("hash", hash) }
-                try entry.add(
-                    properties: resource.properties, .file, beside: ContentResource.memberNames)
+                try entry.addProperties(
+                    resource.properties, .file, beside: ContentResource.memberNames)
                 if byPath.last.map({ EntityID($0.path) }) != EntityID(resource.path) {
                     byPath.append((resource.path, JSONObjectWriter()))
                 }
