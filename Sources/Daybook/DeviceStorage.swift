@@ -14,14 +14,15 @@ import Synchronization
 /// let storage = DeviceStorage(.iOS(home: home), secrets: [secrets])
 /// try await storage.prepare()
 /// let store = try await OfflineStore.open(
-///     at: storage.database.appending(path: "user-456"), account: "user-456", secrets: secrets)
+///     at: storage.database.appending(path: "user-456"), cache: storage.cache, account: "user-456",
+///     secrets: secrets)
 /// try await storage.reset([store])  // nothing is left; show the login screen
 /// ```
 public struct DeviceStorage: Sendable {
     /// The folder of logs, each in a folder of its own. Nothing else may be in it.
     public let database: URL
-    /// The folder of what can be fetched again: a log of cached images, for example. The system may
-    /// delete it. Nothing else may be in it.
+    /// The folder of what can be fetched again, for `OfflineStore.open(at:cache:)`: the bytes of cached
+    /// images, downloads on their way. The system may delete it. Nothing else may be in it.
     public let cache: URL
     private let secrets: [any SecretStore]
     private let environment: LogEnvironment

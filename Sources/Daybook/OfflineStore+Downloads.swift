@@ -24,7 +24,7 @@ extension DownloadManager {
     ) {
         self.init(
             store.events, store.files, base: base, credentials: credentials, user: user,
-            reachability: reachability, options: options)
+            reachability: reachability, options: options.caching(in: store.cacheFolder))
     }
 
     /// Creates a manager for an app that gets manifests its own way; images are fetched over HTTP.
@@ -45,6 +45,16 @@ extension DownloadManager {
     ) {
         self.init(
             store.events, store.files, source: source, imageOrigin: imageOrigin,
-            credentials: credentials, user: user, reachability: reachability, options: options)
+            credentials: credentials, user: user, reachability: reachability,
+            options: options.caching(in: store.cacheFolder))
+    }
+}
+
+extension DownloadManager.Options {
+    /// These options, with the store's cache folder where they name none.
+    fileprivate func caching(in folder: URL?) -> Self {
+        var options = self
+        options.cacheFolder = cacheFolder ?? folder?.path
+        return options
     }
 }

@@ -26,18 +26,34 @@ public struct OfflineStore: Sendable {
     public let files: FileStore
     /// The image cache.
     public let images: ImageCache
+    /// Where the bytes of cached images lie, and what is on its way; nil: in the log's folder.
+    public let cacheFolder: URL?
 
     private let secrets: (any SecretStore)?
     private let housekeeper: Housekeeper?
 
     private init(
-        _ events: EventStore, _ secrets: (any SecretStore)?, _ housekeeper: Housekeeper?
+        _ events: EventStore, cache: URL?, _ secrets: (any SecretStore)?,
+        _ housekeeper: Housekeeper?
     ) async {
         self.events = events
         self.secrets = secrets
         self.housekeeper = housekeeper
-        files = FileStore(events)
-        images = ImageCache(events, files)
+        cacheFolder = cache
+        if let cache {
+            let imageFiles = FileStore.images(of: events, in: cache.path)
+            files = .beside(events, images: imageFiles)
+            images = ImageCache(events, imageFiles, before: files)
+        } else {
+            files = FileStore(events)
+            images = ImageCache(events, files)
+        }
+        await begin()
+    }
+
+    /// Looks what has happened while the log was not open.
+    private func begin() async {
+        await images.clearIfFolderIsMissing()
         await housekeeper?.begin(events, files)
     }
 
@@ -70,6 +86,9 @@ public struct OfflineStore: Sendable {
     ///
     /// - Parameters:
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
+    ///   - cache: a folder for what can be fetched again, which the system may delete: the bytes of
+    ///     cached images, in `daybook-images`, and downloads on their way, in `daybook-downloads`.
+    ///     Several logs may share it. nil for the log's own folder.
     ///   - account: whose store it is. A log belongs to one account for ever.
     ///   - secrets: where secret settings are kept. It belongs to this store: `erase()` deletes all
     ///     that is in it.
@@ -85,13 +104,13 @@ public struct OfflineStore: Sendable {
     ///   - environment: file system, clock and randomness; tests bring their own.
     ///   - progress: called now and then with the number of events folded so far and their total,
     ///     where there are many: at the first opening with a new or changed view.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for
-    ///   rules, upcasters, views or a policy that do not go together (`Spec/events.md`, EVT-15),
+    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, for a
+    ///   cache folder that lies in the log's, and for rules, upcasters, views or a policy that do not go together (`Spec/events.md`, EVT-15),
     ///   naming them. `LogError`: `locked` if another store has the log open, `wrongAccount`,
     ///   `newerVersion`, `corrupt`, …
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(
-        at url: URL, account: String? = nil, secrets: (any SecretStore)? = nil,
+        at url: URL, cache: URL? = nil, account: String? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
         user: String? = nil, cleansUp: Bool = true,
@@ -100,6 +119,7 @@ public struct OfflineStore: Sendable {
     ) async throws -> OfflineStore {
         try compaction?.check()
         let directory = try url.localPath()
+        try checkIsOutside(cache, directory)
         try await finishErasure(of: secrets, with: directory, environment)
         let events = try await EventStore.open(
             at: directory, account: account,
@@ -107,8 +127,8 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, environment: environment, progress: progress)
         await events.restoreClock()
         await events.compactBySelf(compaction)
-        return await OfflineStore(
-            events, secrets, cleansUp ? Housekeeper(user: user ?? events.account) : nil)
+        let housekeeper = cleansUp ? Housekeeper(user: user ?? events.account) : nil
+        return await OfflineStore(events, cache: cache, secrets, housekeeper)
     }
 
     /// Deletes the secrets of a store that was being erased when the process ended.
@@ -125,6 +145,18 @@ public struct OfflineStore: Sendable {
         try await BlockingWork.run { try claimed.erase() }
     }
 
+    /// What the system may delete must not be part of a log.
+    private static func checkIsOutside(_ cache: URL?, _ log: String) throws(EventError) {
+        guard let cache else { return }
+        let folder = URL(filePath: try cache.localPath()).standardizedFileURL.path
+        let log = URL(filePath: log).standardizedFileURL.path
+        guard !(folder + "/").hasPrefix(log + "/") else {
+            throw EventError(
+                .refused,
+                "the cache folder \(folder) lies in the log's folder \(log). Name one beside it")
+        }
+    }
+
     private static var builtInViews: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
 
     /// Opens the store that all accounts of a device share, or creates it there: for what belongs
@@ -137,14 +169,15 @@ public struct OfflineStore: Sendable {
     /// - Parameters: as `open`.
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
     public static func openShared(
-        at url: URL, secrets: (any SecretStore)? = nil, rules: [EventRule] = [],
-        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        at url: URL, cache: URL? = nil, secrets: (any SecretStore)? = nil,
+        rules: [EventRule] = [], upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
         compaction: CompactionPolicy? = CompactionPolicy(),
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
         try compaction?.check()
         let directory = try url.localPath()
+        try checkIsOutside(cache, directory)
         try await finishErasure(of: secrets, with: directory, environment)
         let events = try await EventStore.open(
             at: directory, isShared: true,
@@ -153,7 +186,7 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, keepingUnknownStates: false,
             environment: environment, progress: progress)
         await events.compactBySelf(compaction)
-        return await OfflineStore(events, secrets, Housekeeper(user: nil))
+        return await OfflineStore(events, cache: cache, secrets, Housekeeper(user: nil))
     }
 
     /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
@@ -284,9 +317,9 @@ public struct OfflineStore: Sendable {
     /// Writes what waits and releases the log's lock until `resume()`. See `EventStore.suspend()`.
     public func suspend() async throws {
         guard await !events.isSuspended else { return }
-        await files.close()
+        await closeFiles()
         do { try await events.suspend() } catch {
-            await files.reopen()
+            await reopenFiles()
             throw error
         }
     }
@@ -295,12 +328,12 @@ public struct OfflineStore: Sendable {
     public func resume() async throws {
         guard await events.isSuspended else { return try await events.resume() }
         // First: resuming wakes those who store files.
-        await files.reopen()
+        await reopenFiles()
         do { try await events.resume() } catch {
-            if await events.isSuspended { await files.close() }
+            if await events.isSuspended { await closeFiles() }
             throw error
         }
-        await housekeeper?.begin(events, files)
+        await begin()
     }
 
     /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
@@ -310,13 +343,13 @@ public struct OfflineStore: Sendable {
     /// - Throws: `LogError` where something that waited could not be written.
     public func close() async throws {
         housekeeper?.end()
-        await files.close()
+        await closeFiles()
         try await events.close()
         await images.releaseMemory()
     }
 
-    /// Deletes the log with everything in its folder and all that is in its secret store, for good,
-    /// and closes the store: what an app does when a user leaves the device. On return it is gone,
+    /// Deletes the log with everything in its folder, what it has in its cache folder and all that is
+    /// in its secret store, for good, and closes the store: what an app does when a user leaves the device. On return it is gone,
     /// power cuts included; the empty folder stays. If the process ends before, the next opening of
     /// the folder, with the secret store, deletes the rest and begins a new log.
     ///
@@ -330,7 +363,7 @@ public struct OfflineStore: Sendable {
     ///   closed, and the next opening deletes all.
     public func erase(discardingUnsynced: Bool = false) async throws {
         // Nobody may store a file in what is being deleted.
-        await files.close()
+        await closeFiles()
         var forget: (@Sendable () async throws -> Void)?
         if let secrets { forget = { try await secrets.deleteAll() } }
         do {
@@ -340,12 +373,23 @@ public struct OfflineStore: Sendable {
                     guard count == 0 || discardingUnsynced else {
                         throw UnsyncedError(count: count)
                     }
-                }, forgetting: forget)
+                },
+                with: cacheFolder.map { cache in
+                    CacheFolder.allCases.map { $0.path(in: cache.path, of: events) }
+                } ?? [], forgetting: forget)
         } catch {
-            await files.reopen()
+            await reopenFiles()
             throw error
         }
         housekeeper?.end()
         await images.releaseMemory()
     }
+
+    private var fileStores: [FileStore] {
+        images.files === files ? [files] : [files, images.files]
+    }
+
+    private func closeFiles() async { for store in fileStores { await store.close() } }
+
+    private func reopenFiles() async { for store in fileStores { await store.reopen() } }
 }

@@ -40,8 +40,8 @@ extension DownloadManager {
         /// Between two words about bytes at least.
         public var progressInterval = Duration.milliseconds(100)
         /// Where partial files lie, in `daybook-downloads` and there in a folder of the log's own;
-        /// nil: the folder `incoming` among the store's files. An app's cache folder is a good
-        /// place: losing it costs only what must be fetched again.
+        /// nil: the cache folder of the store, and where it has none, the folder `incoming` among
+        /// its files. Losing it costs only what must be fetched again.
         public var cacheFolder: String?
         /// Waits. Tests bring their own.
         package var sleep: @Sendable (Duration) async throws -> Void = {

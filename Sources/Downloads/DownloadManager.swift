@@ -101,7 +101,7 @@ public actor DownloadManager {
         self.reachability = reachability
         self.options = options
         folder =
-            options.cacheFolder.map { "\($0)/daybook-downloads/\(store.logID.text)" }
+            options.cacheFolder.map { CacheFolder.downloads.path(in: $0, of: store) }
             ?? files.directory + "/incoming"
         progress = store.transient(DownloadProgress.self)
         commands = DownloadCommands(store)

@@ -670,12 +670,15 @@ public actor EventStore {
     /// - Parameters:
     ///   - refuse: looks at the views, with nothing in between; if it throws, the store goes on as
     ///     before.
+    ///   - folders: what the log keeps outside its folder and can be had again. Deleted first, so
+    ///     that nothing of a log that is gone is left in them; if that fails, the store goes on.
     ///   - forget: deletes the log's secrets, if it has some. Called when it is decided that the log
     ///     is gone, and before it goes; if it throws, or the process ends, whoever opens the folder
     ///     must do it.
     /// - Throws: what `refuse` and `forget` throw; `LogError` as `Log.beginErasure()`.
     package func erase(
         unless refuse: @Sendable (Transaction) throws -> Void,
+        with folders: [String] = [],
         forgetting forget: (@Sendable () async throws -> Void)? = nil
     ) async throws {
         repeat {
@@ -686,6 +689,9 @@ public actor EventStore {
             // The commit may have begun a checkpoint, which must not write into what is deleted.
         } while checkpointing.running != nil || compaction.running != nil
         try refuse(Transaction(views, by: incarnation, at: timestamp))
+        try storage { () throws(FileError) in
+            for folder in folders { try environment.fileSystem.erase(folder) }
+        }
         try log.beginErasure(withSecrets: forget != nil)
         end()
         do { try await forget?() } catch {

@@ -89,6 +89,16 @@ extension FileSystem {
         }
     }
 
+    /// Removes a folder with all that is in it, durably, if it is there.
+    package func erase(_ folder: String) throws(FileError) {
+        do throws(FileError) { try removeAll(folder) } catch {
+            guard error.code == .notFound else { throw error }
+            return
+        }
+        guard let slash = folder.lastIndex(of: "/") else { return }
+        try syncDirectory(slash == folder.startIndex ? "/" : String(folder[..<slash]))
+    }
+
     /// True for a folder; false for a symbolic link to one.
     private func isFolder(_ path: String) -> Bool {
         do throws(FileError) {

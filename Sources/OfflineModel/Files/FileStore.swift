@@ -15,7 +15,8 @@ public protocol FileReferring: Projection {
 ///
 /// The log holds what is known about a file, the store its bytes, in the folder `files` of the log,
 /// each under the SHA-256 of its content; equal contents are one file. Readable and writable by the
-/// owner only.
+/// owner only. Where the app names a cache folder, the bytes of cached images lie in a store of their
+/// own there (IMG-19).
 public actor FileStore {
     /// Where the files are.
     public nonisolated let directory: String
@@ -33,7 +34,11 @@ public actor FileStore {
     private var closings = 0
     private var isClosed: Bool { closings > 0 }
     private let collects: Bool
-    /// Whether the folder is there, and is one.
+    /// Whether a view names a file that belongs to this store.
+    private let isNamed: @Sendable (FileID) -> Bool
+    /// Whether the folder lies outside the log's, so that the folders around it may be missing.
+    private let isElsewhere: Bool
+    /// Whether the folder was there, and was one.
     private var isPrepared = false
 
     /// Most bytes of one file.
@@ -44,13 +49,26 @@ public actor FileStore {
 
     /// The files of a log.
     ///
-    /// - Parameter collects: false for a tool that does not know all views of an app: what only
-    ///   those name would be deleted.
-    package init(_ events: EventStore, collects: Bool = true) {
+    /// - Parameters:
+    ///   - folder: their folder; nil for `files` in the log's.
+    ///   - collects: false for a tool that does not know all views of an app: what only those name
+    ///     would be deleted.
+    ///   - isNamed: whether a view names a file of this store; nil asks all views.
+    package init(
+        _ events: EventStore, in folder: String? = nil, collects: Bool = true,
+        isNamed: (@Sendable (FileID) -> Bool)? = nil
+    ) {
         self.events = events
         self.collects = collects
+        self.isNamed =
+            isNamed ?? { file in
+                events.projections.contains {
+                    ($0 as? any FileReferring)?.refers(to: file) ?? false
+                }
+            }
         fileSystem = events.environment.fileSystem
-        directory = events.directory + "/" + LogDirectory.files
+        isElsewhere = folder != nil
+        directory = folder ?? events.directory + "/" + LogDirectory.files
     }
 
     /// Where a file is, for those who want a path: an image view, a player. Nobody has checked
@@ -82,9 +100,15 @@ public actor FileStore {
         guard content.count <= Self.fileBytesMax else {
             throw FileStoreError.tooLarge(directory, content.count)
         }
-        try await prepare()
         let id = FileID(of: content)
-        try write(id) { (file) throws(FileError) in try file.write(content, at: 0) }
+        try await prepare()
+        if let failure = write(content, as: id) {
+            guard failure.code == .missing else { throw failure }
+            // The folder is gone: a system deletes caches.
+            isPrepared = false
+            try await prepare()
+            if let failure = write(content, as: id) { throw failure }
+        }
         holds[id, default: 0] += 1
         return id
     }
@@ -164,10 +188,47 @@ public actor FileStore {
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
         guard !isPrepared else { return }
         do throws(FileError) {
-            try fileSystem.createDirectoryIfMissing(directory)
-            try fileSystem.syncDirectory(events.directory)
+            if isElsewhere {
+                // The folder around it is Daybook's own, too: it may be no symbolic link.
+                if let slash = directory.lastIndex(of: "/") {
+                    try fileSystem.createDirectories(String(directory[..<slash]))
+                }
+                try fileSystem.createDirectories(directory)
+            } else {
+                // A log's folder that was deleted is not made again.
+                try fileSystem.createDirectoryIfMissing(directory)
+                try fileSystem.syncDirectory(events.directory)
+            }
         } catch { throw FileStoreError(error) }
         isPrepared = true
+    }
+
+    /// Whether there is no folder: nothing was stored yet, or the system has deleted it.
+    package var isFolderMissing: Bool {
+        do throws(FileError) { _ = try fileSystem.open(directory, .read) } catch {
+            return error.code == .notFound
+        }
+        return false
+    }
+
+    /// The ids of all files that are there; none where the folder cannot be listed. O(files).
+    package func ids() -> [FileID] {
+        ((try? fileSystem.list(directory)) ?? []).compactMap(FileID.init)
+    }
+
+    /// Whether there is a file with this name; its content is not looked at. O(1).
+    package nonisolated func contains(_ file: FileID) -> Bool {
+        (try? fileSystem.open(path(of: file), .read)) != nil
+    }
+
+    /// Writes a file.
+    ///
+    /// - Returns: why that failed; nil if it did not.
+    private func write(_ content: [UInt8], as id: FileID) -> FileStoreError? {
+        do throws(FileStoreError) {
+            try write(id) { (file) throws(FileError) in try file.write(content, at: 0) }
+            return nil
+        } catch { return error }
     }
 
     /// Writes a file under a name of its own and gives it the right one when it is durable.
@@ -268,7 +329,9 @@ public actor FileStore {
         try await prepare()
         let names: [String]
         do throws(FileError) { names = try fileSystem.list(directory) } catch {
-            throw FileStoreError(error)
+            guard error.code == .notFound else { throw FileStoreError(error) }
+            isPrepared = false
+            return FileCollection()
         }
         // What is unfinished now is left over: whoever stores does it in one go on this actor.
         let leftovers = names.filter { $0.hasPrefix(Self.unfinished) }
@@ -305,7 +368,7 @@ public actor FileStore {
             collection.bytes += size ?? 0
         }
         do throws(FileError) { try fileSystem.syncDirectory(directory) } catch {
-            failure = failure ?? error
+            if error.code == .notFound { isPrepared = false } else { failure = failure ?? error }
         }
         if let failure { throw FileStoreError(failure) }
         return collection
@@ -325,8 +388,7 @@ public actor FileStore {
     }
 
     private func isNeeded(_ file: FileID) -> Bool {
-        holds[file] != nil
-            || events.projections.contains { ($0 as? any FileReferring)?.refers(to: file) ?? false }
+        holds[file] != nil || isNamed(file)
     }
 
     /// Ends all writing: what is under way has ended on return. Nothing is held any more.

@@ -18,7 +18,11 @@ import LogStorage
 /// a log: that of its `OfflineStore`.
 public actor ImageCache {
     let store: EventStore
-    let files: FileStore
+    /// The bytes of the images.
+    package nonisolated let files: FileStore
+    /// The files beside the log, where the bytes of images lay before the app named a cache folder;
+    /// nil where they still do.
+    private let logFiles: FileStore?
     /// What the app has said; nil follows the settings.
     private var ownLimits: ImageCacheLimits?
     /// The present limits: those of the settings in this store, unless the app has said others.
@@ -50,9 +54,14 @@ public actor ImageCache {
     private static let evictionsMax = 1_000
 
     /// A cache over a log's events and files.
-    package init(_ store: EventStore, _ files: FileStore) {
+    ///
+    /// - Parameters:
+    ///   - files: where the bytes of images lie.
+    ///   - logFiles: where they lay before, if that is another place.
+    package init(_ store: EventStore, _ files: FileStore, before logFiles: FileStore? = nil) {
         self.store = store
         self.files = files
+        self.logFiles = logFiles
         memory = ImageMemory(ImageCacheLimits())
     }
 
@@ -75,7 +84,7 @@ public actor ImageCache {
                 return content
             }
             do {
-                let content = try await files.read(image.file)
+                let content = try await read(image.file)
                 // It may have ended meanwhile.
                 guard view.image(kind, id)?.file == image.file else { continue }
                 memory.add(content, of: image.file)
@@ -84,6 +93,7 @@ public actor ImageCache {
             } catch let error as FileStoreError
                 where error.code == .missing || error.code == .damaged
             {
+                await clearIfFolderIsMissing()
                 guard view.image(kind, id)?.stamp == image.stamp else { continue }
                 // One that no removal can pass stays as it is.
                 guard (try? await remove(image, .invalid)) != nil,
@@ -95,6 +105,38 @@ public actor ImageCache {
             }
         }
         return nil
+    }
+
+    /// The content of a file, checked. One that lies beside the log still moves to where images
+    /// belong.
+    private func read(_ file: FileID) async throws -> [UInt8] {
+        do { return try await files.read(file) } catch let error as FileStoreError {
+            guard error.code == .missing, let logFiles else { throw error }
+            let content = try await logFiles.read(file)
+            // Where there is no room for it, it stays.
+            if (try? await files.add(content)) != nil {
+                await files.release([file])
+                _ = try? await logFiles.collect(only: [file])
+            }
+            return content
+        }
+    }
+
+    /// Where an image lies, for those who want a path. Nobody has checked that it is there, nor its
+    /// content; `image(_:_:)` does.
+    public nonisolated func path(of image: StoredImage) -> String { files.path(of: image.file) }
+
+    /// Records once that no image is there any more if the system has deleted the cache folder;
+    /// images that lie beside the log still are there. O(1), and O(files beside the log) where it
+    /// is missing.
+    package func clearIfFolderIsMissing() async {
+        let view = view
+        guard let logFiles, ImageKind.allCases.contains(where: { view.size(of: $0).images > 0 }),
+            await files.isFolderMissing,
+            await !logFiles.ids().contains(where: view.refers)
+        else { return }
+        // Where it cannot be recorded, each image is found missing by itself.
+        _ = try? await clearAll()
     }
 
     /// Counts an access.
@@ -149,6 +191,7 @@ public actor ImageCache {
         try ImageCached.require(id, "id of the image")
         let limit = limits[kind]
         guard limit > 0, isWanted(view) else { return }
+        await clearIfFolderIsMissing()
         // It may have been greater in the process before.
         try await evict(kind, to: limit)
         storing += 1
@@ -236,7 +279,12 @@ public actor ImageCache {
         let view = view
         memory.keep(view.refers)
         garbage = []
-        return try await files.collect()
+        var collection = try await files.collect()
+        if let before = try await logFiles?.collect() {
+            collection.files += before.files
+            collection.bytes += before.bytes
+        }
+        return collection
     }
 
     /// Removes all images: `clear` of all kinds.
@@ -408,6 +456,7 @@ public actor ImageCache {
             1_024 + ImageKind.allCases.reduce(0) { $0 + view.size(of: $1).images }
         garbage = []
         _ = try? await files.collect()
+        _ = try? await logFiles?.collect()
     }
 
     /// Deletes files that no view names, many at a time.

@@ -11,7 +11,7 @@ public struct StoredImage: Hashable, Sendable {
     public let kind: ImageKind
     /// The asset; for an album's thumbnail the album.
     public let id: String
-    /// Its bytes, in `OfflineStore.files`.
+    /// Its bytes; where they lie says `ImageCache.path(of:)`.
     public let file: FileID
     /// How many bytes.
     public let size: Int

@@ -7,9 +7,9 @@ import Foundation
 import TestSupport
 import Testing
 
-private func open(_ files: any FileSystem) async throws -> OfflineStore {
+private func open(_ files: any FileSystem, _ cache: String?) async throws -> OfflineStore {
     let store = try await OfflineStore.open(
-        at: URL(filePath: "/log"), compaction: nil,
+        at: URL(filePath: "/log"), cache: cache.map { URL(filePath: $0) }, compaction: nil,
         environment: LogEnvironment(fileSystem: files, sleep: noTimers))
     var limits = ImageCacheLimits()
     limits.thumbnails = 2
@@ -17,8 +17,8 @@ private func open(_ files: any FileSystem) async throws -> OfflineStore {
     return store
 }
 
-private func names(_ files: any FileSystem) -> Set<String> {
-    Set((try? files.list("/log/files")) ?? [])
+private func names(_ files: any FileSystem, _ folder: String) -> Set<String> {
+    Set((try? files.list(folder)) ?? [])
 }
 
 /// Images come, are replaced, evicted, ended and cleared; then one more.
@@ -36,8 +36,10 @@ private func work(_ store: OfflineStore) async throws {
 }
 
 /// Everything that is named can be read, after a collection nothing else is there, work goes on.
-private func check(_ files: any FileSystem, _ place: String) async throws {
-    let store = try await open(files)
+private func check(
+    _ files: any FileSystem, _ cache: String?, _ place: String
+) async throws {
+    let store = try await open(files, cache)
     let view = store.view(ImagesView.self)
     for kind in ImageKind.allCases {
         for image in view.leastRecentlyUsed(kind) {
@@ -45,9 +47,11 @@ private func check(_ files: any FileSystem, _ place: String) async throws {
             try #require(store.view(ImagesView.self).image(kind, image.id) != nil, "\(place)")
         }
     }
-    try await store.files.collect()
+    // A collection of all files of both folders.
+    try await store.images.clear([.albumThumbnail])
     let named = ImageKind.allCases.flatMap { view.leastRecentlyUsed($0).map(\.file.description) }
-    try #require(names(files) == Set(named), "\(place)")
+    try #require(names(files, store.images.files.directory) == Set(named), "\(place)")
+    if cache != nil { try #require(names(files, "/log/files") == [], "\(place)") }
     try await store.images.store([9], .thumbnail, "z")
     await store.images.releaseMemory()
     try #require(await store.images.image(.thumbnail, "z") == [9], "\(place)")
@@ -55,12 +59,12 @@ private func check(_ files: any FileSystem, _ place: String) async throws {
 }
 
 @Suite struct ImagePowerCutTests {
-    @Test(.verifies("IMG-18"))
-    func `after a power cut or a kill at any operation every image that is named can be read`()
-        async throws
-    {
+    @Test(.verifies("IMG-18", "IMG-19"), arguments: [nil, "/cache"])
+    func `after a power cut or a kill at any operation every image that is named can be read`(
+        cache: String?
+    ) async throws {
         let files = SimulatedFileSystem()
-        let store = try await open(files)
+        let store = try await open(files, cache)
         files.record()
         try await work(store)
         let points = files.crashPoints
@@ -73,19 +77,21 @@ private func check(_ files: any FileSystem, _ place: String) async throws {
             }
             for machine in machines {
                 states += 1
-                try await check(machine, "before \(point.next)")
+                try await check(machine, cache, "before \(point.next)")
             }
         }
         print("\(points.count) operations, \(states) states")
         try await store.close()
     }
 
-    @Test(.verifies("IMG-16", "IMG-18"))
-    func `a call that fails leaves every image that is named, and work goes on`() async throws {
+    @Test(.verifies("IMG-16", "IMG-18", "IMG-19"), arguments: [nil, "/cache"])
+    func `a call that fails leaves every image that is named, and work goes on`(
+        cache: String?
+    ) async throws {
         for fault in SimulatedFault.all {
             for call in 0..<300 {
                 let files = SimulatedFileSystem()
-                let store = try await open(files)
+                let store = try await open(files, cache)
                 files.fail(call: files.calls + call, fault)
                 do { try await work(store) } catch {}
                 let wasHit = files.faultsHit > 0
@@ -97,7 +103,7 @@ private func check(_ files: any FileSystem, _ place: String) async throws {
                 // After a commit that failed nobody knows what the log names.
                 _ = try? await store.files.collect()
                 try? await store.close()
-                try await check(files, "\(fault) at \(call)")
+                try await check(files, cache, "\(fault) at \(call)")
                 if !wasHit {
                     #expect(call > 30)
                     break

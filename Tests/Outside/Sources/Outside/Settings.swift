@@ -71,7 +71,8 @@ package enum Settings {
         let storage = DeviceStorage(.iOS(home: home), secrets: [secrets])
         if try await storage.prepare() { print("a reset was ended: show the login screen") }
         let store = try await OfflineStore.open(
-            at: storage.database.appending(path: "user-456"), account: "user-456", secrets: secrets)
+            at: storage.database.appending(path: "user-456"), cache: storage.cache,
+            account: "user-456", secrets: secrets)
         try await storage.reset([store])
         // Settings-5 ends
     }

@@ -1,0 +1,17 @@
+// What a log keeps in a cache folder that the app names and the system may delete: bytes that can be
+// fetched again. Several logs may share such a folder. Spec/images.md, IMG-19; Spec/downloads.md, DL-14.
+
+import EventSourcing
+
+/// The folders that a log has in a cache folder.
+package enum CacheFolder: String, CaseIterable, Sendable {
+    /// The bytes of cached images.
+    case images
+    /// Files on their way.
+    case downloads
+
+    /// Where it is, for a log.
+    package func path(in cache: String, of events: EventStore) -> String {
+        "\(cache)/daybook-\(rawValue)/\(events.logID.text)"
+    }
+}
