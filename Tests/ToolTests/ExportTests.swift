@@ -1,6 +1,7 @@
 // logtool export: the stored lines, byte for byte, in a file that is there whole or not at all; and
 // what logtool import makes of it.
 
+import Daybook
 import Foundation
 import TestSupport
 import Testing
@@ -129,6 +130,66 @@ import Testing
             #expect(try names().sorted() == (isWhole ? ["export", "log"] : ["log"]))
             try? FileManager.default.removeItem(atPath: folder.path + "/export")
         }
+    }
+
+    @Test(.verifies("TOOL-10"))
+    func `an app's export is what logtool writes, byte for byte, while the store goes on`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let store = try await OfflineStore.open(at: URL(filePath: folder.log))
+        try await store.settings.put(.themeMode, "dark")
+        let (own, tool) = (folder.path + "/own.ndjson", folder.path + "/tool.ndjson")
+        let summary = try await store.export(to: URL(filePath: own))
+        #expect(try ToolRun.logtool("export", folder.log, tool).status == 0)
+        #expect(try text(own) == text(tool))
+        #expect(summary.events == 57)
+        #expect(try summary.bytes == text(own).utf8.count)
+        #expect(summary.first == Position(1) && summary.last == Position(57))
+        let attributes = try FileManager.default.attributesOfItem(atPath: own)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        let notes = try await store.export(
+            to: URL(filePath: own), types: ["daybook.note.added"], from: Position(10),
+            replacing: true)
+        let run = try ToolRun.logtool(
+            "export", folder.log, tool, "--type", "daybook.note.added", "--from", "10", "--force")
+        #expect(run.status == 0)
+        #expect(try text(own) == text(tool) && notes.events > 0)
+        try await store.notes.add("Afterwards", city: "lisbon", by: "ada")
+        try await store.close()
+    }
+
+    @Test(.verifies("TOOL-10"))
+    func `an app's export replaces no file unasked, and leaves none when it is cancelled`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
+        let store = try await OfflineStore.open(at: URL(filePath: folder.log))
+        let file = URL(filePath: folder.path + "/own.ndjson")
+        try Data("mine".utf8).write(to: file)
+        for url in [file, URL(filePath: folder.log + "/own.ndjson")] {
+            await #expect {
+                try await store.export(to: url)
+            } throws: {
+                ($0 as? LogError)?.code == .io
+            }
+        }
+        await #expect(throws: EventError.self) {
+            try await store.export(to: URL(string: "https://x.example/file")!)
+        }
+        let export = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await store.export(to: file, replacing: true)
+        }
+        await #expect(throws: CancellationError.self) { try await export.value }
+        #expect(try text(file.path) == "mine")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+                == ["log", "own.ndjson"])
+        try await store.close()
+        await #expect(throws: LogError.self) { try await store.export(to: file, replacing: true) }
     }
 
     @Test(.verifies("TOOL-10", "TOOL-2"))

@@ -75,13 +75,14 @@ struct Export: AsyncParsableCommand {
         if let layout {
             return try layout.export(directory, to: destination, force: force, output.format)
         }
-        let file = isToStdout ? nil : try ExportFile(destination, force: force, log: directory)
-        var summary = Summary()
+        let replacement: ExportFile.Replacement = force ? .allowed : .refused("add --force")
+        let file = isToStdout ? nil : try ExportFile(destination, replacement, log: directory)
+        var summary = ExportSummary()
         var damage: LogError?
         let progress = Progress(
             "exported", of: .bytes(CountingFileSystem.bytes(of: directory)))
         do {
-            try feed(file, &summary, progress)
+            try export(to: file, &summary, progress)
         } catch let error as LogError where error.code == .corrupt {
             // What is intact before the damage is worth as much as without it.
             damage = error
@@ -101,54 +102,25 @@ struct Export: AsyncParsableCommand {
         throw damage
     }
 
-    private struct Summary {
-        var events = 0
-        var bytes = 0
-        var first: Position?
-        var last: Position?
-        /// The last position that was read, wanted or not.
-        var reached: Position?
-    }
-
     /// Writes the wanted lines.
-    private func feed(
-        _ file: ExportFile?, _ summary: inout Summary, _ progress: Progress
+    private func export(
+        to file: ExportFile?, _ summary: inout ExportSummary, _ progress: Progress
     ) throws {
-        var line: [UInt8] = []
+        var export = EventExport()
+        export.types = type.map { [$0] }
+        export.from = Position(max(1, from ?? 1))
+        export.to = to.map { Position($0) }
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
-        let outcome = try reader.forEachLine(from: Position(max(1, from ?? 1))) {
-            prefix, stored in
-            try Task.checkCancellation()
-            if let to, prefix.position.rawValue > to { return false }
-            summary.reached = prefix.position
-            if let type, try Self.type(of: stored, prefix, directory) != type { return true }
-            line.removeAll(keepingCapacity: true)
-            prefix.appendExported(stored, to: &line)
-            line.append(UInt8(ascii: "\n"))
-            if let file { try file.write(line) } else { Stdout.write(json: line) }
-            summary.events += 1
-            summary.bytes += line.count
-            summary.first = summary.first ?? prefix.position
-            summary.last = prefix.position
-            progress.update(summary.events)
-            return true
-        }
+        let outcome = try export.write(
+            reader, &summary, isCancelled: { Task.isCancelled },
+            to: { line, summary in
+                if let file { try file.write(line) } else { Stdout.write(json: line) }
+                progress.update(summary.events)
+            })
         if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
     }
 
-    private static func type(
-        of line: RawSpan, _ prefix: LinePrefix, _ directory: String
-    ) throws(LogError) -> String {
-        do throws(EventError) {
-            return try LineDecoder.decode(line, to: .stored).draft.type
-        } catch {
-            throw LogError(
-                .corrupt, path: directory, positions: prefix.position...prefix.position,
-                "the line is not an event: \(error.detail)")
-        }
-    }
-
-    private func say(_ summary: Summary) {
+    private func say(_ summary: ExportSummary) {
         guard !isToStdout else {
             return Message.note("\(summary.events) events, \(summary.bytes) bytes")
         }
