@@ -29,14 +29,16 @@ public struct OfflineStore: Sendable {
     /// Where the bytes of cached images lie, and what is on its way; nil: in the log's folder.
     public let cacheFolder: URL?
 
+    private let references: ReferenceCheck
     private let secrets: (any SecretStore)?
     private let housekeeper: Housekeeper?
 
     private init(
-        _ events: EventStore, cache: URL?, _ secrets: (any SecretStore)?,
-        _ housekeeper: Housekeeper?
+        _ events: EventStore, cache: URL?, _ references: ReferenceCheck,
+        _ secrets: (any SecretStore)?, _ housekeeper: Housekeeper?
     ) async {
         self.events = events
+        self.references = references
         self.secrets = secrets
         self.housekeeper = housekeeper
         cacheFolder = cache
@@ -58,21 +60,21 @@ public struct OfflineStore: Sendable {
     }
 
     /// Saved and cached cities.
-    public var cities: CityCommands { CityCommands(events, files) }
+    public var cities: CityCommands { CityCommands(events, files, references) }
     /// Notes about cities.
-    public var notes: NoteCommands { NoteCommands(events) }
+    public var notes: NoteCommands { NoteCommands(events, references) }
     /// What a user has set for offline use.
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
     /// Typed values under keys: the app's settings, and its secrets.
     public var settings: SettingsCommands { SettingsCommands(events, secrets) }
     /// Learning progress.
-    public var progress: ProgressCommands { ProgressCommands(events) }
+    public var progress: ProgressCommands { ProgressCommands(events, references) }
     /// What is kept for learning without a network: courses, lessons, review sessions, vocabulary.
     public var learning: LearningCommands { LearningCommands(events, files) }
     /// Cached content: pages, events, points of interest and their files.
     public var content: ContentCommands { ContentCommands(events, files) }
     /// Downloads of cities; a `DownloadManager` works them off.
-    public var downloads: DownloadCommands { DownloadCommands(events) }
+    public var downloads: DownloadCommands { DownloadCommands(events, references) }
     /// Photos and videos.
     public var assets: AssetCommands { AssetCommands(events) }
     /// Albums of photos and videos.
@@ -97,6 +99,9 @@ public struct OfflineStore: Sendable {
     ///   - views: the app's own views, beside the built-in ones.
     ///   - compaction: when the store takes out what nothing needs any more; nil for only when
     ///     `compact()` is called.
+    ///   - references: what commands check before they record that something is about a city or a
+    ///     course (EVT-17). An app whose cities have other ids than the list of cities of its cached
+    ///     content gives `[]`.
     ///   - user: the user whose `pruneAfterDays` and `maxStorageLimit` count when the store cleans
     ///     up; nil for the account.
     ///   - cleansUp: whether the store removes by itself what was kept long enough, when it is opened
@@ -113,7 +118,7 @@ public struct OfflineStore: Sendable {
         at url: URL, cache: URL? = nil, account: String? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
-        user: String? = nil, cleansUp: Bool = true,
+        references: ReferenceCheck = .cities, user: String? = nil, cleansUp: Bool = true,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
@@ -128,7 +133,7 @@ public struct OfflineStore: Sendable {
         await events.restoreClock()
         await events.compactBySelf(compaction)
         let housekeeper = cleansUp ? Housekeeper(user: user ?? events.account) : nil
-        return await OfflineStore(events, cache: cache, secrets, housekeeper)
+        return await OfflineStore(events, cache: cache, references, secrets, housekeeper)
     }
 
     /// Deletes the secrets of a store that was being erased when the process ended.
@@ -171,7 +176,7 @@ public struct OfflineStore: Sendable {
     public static func openShared(
         at url: URL, cache: URL? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
-        compaction: CompactionPolicy? = CompactionPolicy(),
+        compaction: CompactionPolicy? = CompactionPolicy(), references: ReferenceCheck = .cities,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
@@ -186,7 +191,8 @@ public struct OfflineStore: Sendable {
             views: builtInViews + views, keepingUnknownStates: false,
             environment: environment, progress: progress)
         await events.compactBySelf(compaction)
-        return await OfflineStore(events, cache: cache, secrets, Housekeeper(user: nil))
+        return await OfflineStore(
+            events, cache: cache, references, secrets, Housekeeper(user: nil))
     }
 
     /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,

@@ -16,6 +16,8 @@ public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
         case idReused = "id-reused"
         /// A command names something that does not exist, or asks for what is not allowed.
         case refused
+        /// A command names something that is not among what the store knows of its kind.
+        case unknownReference = "unknown-reference"
     }
 
     /// The kind of refusal.

@@ -6,19 +6,23 @@ import EventSourcing
 public struct CityCommands: Sendable {
     let store: EventStore
     let files: FileStore
+    private let references: ReferenceCheck
 
-    package init(_ store: EventStore, _ files: FileStore) {
+    package init(_ store: EventStore, _ files: FileStore, _ references: ReferenceCheck = []) {
         self.store = store
         self.files = files
+        self.references = references
     }
 
     /// Saves a city for a user. Durable on return.
     ///
-    /// - Throws: `EventError` (`refused`) for an empty id; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
+    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
     @discardableResult
     public func save(_ cityId: String, by userId: String) async throws -> Appended {
         try Self.check(cityId, userId)
         return try await store.append(decidedBy: { transaction in
+            try references.requireCity(cityId, transaction)
             let cities = transaction.view(CitiesView.self)
             // A city whose copy was removed is wanted again from now on.
             let last = [cities.stamp(cityId, by: userId), cities.removed(cityId)]

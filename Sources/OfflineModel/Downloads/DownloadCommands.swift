@@ -11,7 +11,12 @@ import Foundation
 public struct DownloadCommands: Sendable {
     package let store: EventStore
 
-    package init(_ store: EventStore) { self.store = store }
+    private let references: ReferenceCheck
+
+    package init(_ store: EventStore, _ references: ReferenceCheck = []) {
+        self.store = store
+        self.references = references
+    }
 
     /// How long a completed job is kept.
     public static let completedKept = Duration.seconds(24 * 3_600)
@@ -29,12 +34,14 @@ public struct DownloadCommands: Sendable {
     ///   - isExplicit: whether the user asked for it. Such jobs go first, and such cities stay when
     ///     room is needed.
     /// - Returns: the city's job.
-    /// - Throws: `EventError` (`refused`) for an empty id; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
+    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
     @discardableResult
     public func queue(_ cityId: String, isExplicit: Bool = true) async throws -> DownloadJob {
         try DownloadQueued.require(cityId, "city id")
         let newID = store.newID().text
         let jobId = try await store.write { transaction in
+            try references.requireCity(cityId, transaction)
             let downloads = transaction.view(DownloadsView.self)
             guard let job = downloads.jobs(of: cityId).first(where: { $0.status.isUnfinished })
             else {

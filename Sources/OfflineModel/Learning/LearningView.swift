@@ -205,6 +205,11 @@ public struct LearningView: ListableView, FileReferring {
 
     // MARK: Questions about what is stored
 
+    /// Whether any lesson of a course is on the device. O(lessons of the course).
+    func hasLessons(of courseId: String) -> Bool {
+        lessons[EntityID(courseId)]?.values.contains { $0.value != nil } ?? false
+    }
+
     /// A lesson that is on the device. O(1).
     public func lesson(_ lessonId: String, course courseId: String) -> StoredLesson? {
         let register = lessons[EntityID(courseId)]?[EntityID(lessonId)]

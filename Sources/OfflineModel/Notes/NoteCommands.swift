@@ -6,13 +6,18 @@ import Foundation
 /// Commands on notes.
 public struct NoteCommands: Sendable {
     private let store: EventStore
+    private let references: ReferenceCheck
 
-    package init(_ store: EventStore) { self.store = store }
+    package init(_ store: EventStore, _ references: ReferenceCheck = []) {
+        self.store = store
+        self.references = references
+    }
 
     /// Adds a note to a city. Durable on return.
     ///
     /// - Returns: the note, with its new id.
-    /// - Throws: `EventError` (`refused`) for an empty id; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
+    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
     @discardableResult
     public func add(
         _ content: String, city cityId: String, by userId: String
@@ -20,8 +25,11 @@ public struct NoteCommands: Sendable {
         try NoteAdded.require(cityId, "city id")
         try NoteAdded.require(userId, "user id")
         let id = UUID().text
-        try await store.append(
-            NoteAdded(noteId: id, cityId: cityId, content: content, createdBy: userId))
+        try await store.write { transaction in
+            try references.requireCity(cityId, transaction)
+            try transaction.append(
+                NoteAdded(noteId: id, cityId: cityId, content: content, createdBy: userId))
+        }
         guard let note = store.view(NotesView.self)[id] else {
             throw EventError(.refused, "the note \(id) was deleted while it was added")
         }

@@ -5,16 +5,22 @@ import EventSourcing
 /// Commands on learning progress.
 public struct ProgressCommands: Sendable {
     private let store: EventStore
+    private let references: ReferenceCheck
 
-    package init(_ store: EventStore) { self.store = store }
+    package init(_ store: EventStore, _ references: ReferenceCheck = []) {
+        self.store = store
+        self.references = references
+    }
 
     /// Makes a course the user's active one. Durable on return.
     ///
-    /// - Throws: `EventError` (`refused`) for an empty id; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a course that
+    ///   `ReferenceCheck.courses` does not find; `LogError` as `EventStore.append`.
     @discardableResult
     public func activateCourse(_ courseId: String, by userId: String) async throws -> Appended {
         try Self.check([("course id", courseId), ("user id", userId)])
         return try await store.append(decidedBy: { transaction in
+            try references.requireCourse(courseId, of: userId, transaction)
             try transaction.append(
                 CourseActivated(userId: userId, courseId: courseId),
                 replacing: transaction.view(ProgressView.self).activeStamp(of: userId))
@@ -29,7 +35,8 @@ public struct ProgressCommands: Sendable {
     ///   - userId: who did it.
     ///   - score: how well it went, from 0 to 1.
     ///   - durationSeconds: how long it took, in seconds.
-    /// - Throws: `EventError` for an empty id or a score outside 0 to 1; `LogError` as
+    /// - Throws: `EventError` for an empty id or a score outside 0 to 1, and (`unknownReference`) for a
+    ///   course or a lesson that `ReferenceCheck.courses` does not find; `LogError` as
     ///   `EventStore.append`.
     @discardableResult
     public func completeLesson(
@@ -44,10 +51,13 @@ public struct ProgressCommands: Sendable {
         guard durationSeconds.map({ $0 >= 0 && $0.isFinite }) ?? true else {
             throw EventError(.refused, "a duration is not negative and not endless")
         }
-        return try await store.append(
-            LessonCompleted(
-                userId: userId, courseId: courseId, lessonId: lessonId, score: score,
-                durationSeconds: durationSeconds))
+        return try await store.append(decidedBy: { transaction in
+            try references.requireCourse(courseId, lesson: lessonId, of: userId, transaction)
+            try transaction.append(
+                LessonCompleted(
+                    userId: userId, courseId: courseId, lessonId: lessonId, score: score,
+                    durationSeconds: durationSeconds))
+        })[0]
     }
 
     /// Records that a review session was completed. Durable on return.
@@ -61,7 +71,8 @@ public struct ProgressCommands: Sendable {
     ///   - itemsSeen: items asked in it.
     ///   - itemsCorrect: items answered right.
     /// - Throws: `EventError` for an empty id, a negative count, or more right answers than items, and
-    ///   where nothing tells the course; `LogError` as `EventStore.append`.
+    ///   where nothing tells the course; `unknownReference` for a given course that
+    ///   `ReferenceCheck.courses` does not find; `LogError` as `EventStore.append`.
     @discardableResult
     public func completeReview(
         _ reviewId: String, course courseId: String? = nil, by userId: String, itemsSeen: Int,
@@ -70,6 +81,7 @@ public struct ProgressCommands: Sendable {
         try Self.check([("review id", reviewId), ("user id", userId)])
         if let courseId { try Self.check([("course id", courseId)]) }
         return try await store.append(decidedBy: { transaction in
+            if let courseId { try references.requireCourse(courseId, of: userId, transaction) }
             let completed = ReviewCompleted(
                 userId: userId,
                 courseId: try courseId ?? Self.course(ofReview: reviewId, of: userId, transaction),
