@@ -24,9 +24,10 @@ extension ReferenceCheck {
     func requireCity(
         _ cityId: String, _ transaction: EventStore.Transaction
     ) throws(EventError) {
-        guard contains(.cities), let list = transaction.view(ContentView.self).cityList else {
-            return
-        }
+        // An empty list is one that did not come.
+        guard contains(.cities), let list = transaction.view(ContentView.self).cityList,
+            !list.isEmpty
+        else { return }
         let (id, cities) = (EntityID(cityId), transaction.view(CitiesView.self))
         guard
             list.contains(where: { EntityID($0.code) == id }) || cities.offline(cityId) != nil
@@ -46,7 +47,7 @@ extension ReferenceCheck {
     ) throws(EventError) {
         let learning = transaction.view(LearningView.self)
         guard contains(.courses), let combination = learning.combination(of: userId),
-            let courses = learning.courses(of: combination)
+            let courses = learning.courses(of: combination), !courses.isEmpty
         else { return }
         let progress = transaction.view(ProgressView.self)
         let course = courses.first { EntityID($0.id) == EntityID(courseId) }
@@ -57,7 +58,7 @@ extension ReferenceCheck {
                 })
         else {
             throw Self.unknown(
-                "course", courseId, "the store's courses of \(combination.learnLanguage)-\(combination.displayLanguage)",
+                "course", courseId, "the store's courses of what \(userId) learns",
                 "learning.storeCourses(_:of:)")
         }
         guard let lessonId, let course else { return }
