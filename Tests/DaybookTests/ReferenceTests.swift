@@ -52,7 +52,9 @@ import Testing
     }
 
     @Test(.verifies("EVT-17"), arguments: [ReferenceCheck.cities, [.cities, .courses], []])
-    func `where a store has no list, or an empty one, any id is taken`(references: ReferenceCheck) async throws {
+    func `where a store has no list, or an empty one, any id is taken`(references: ReferenceCheck)
+        async throws
+    {
         let store = try await open(references)
         try await store.content.list([ListedCity]())
         try await store.cities.save("porto", by: "ada")

@@ -126,6 +126,11 @@ public struct AssetsView: ListableView {
         (owners[AssetReference(ownerId)] ?? SortedIndex()).ascending.lazy.compactMap(\.record.asset)
     }
 
+    /// How many assets of an owner the server has. O(assets of the owner).
+    func count(ofServerAssetsOf ownerId: String) -> Int {
+        assets(ownedBy: ownerId).count { $0.remoteId != nil }
+    }
+
     /// The assets that were taken from one moment through another, both included, in that order,
     /// then by id. O(log n), and O(1) each.
     public func assets(takenFrom start: Timestamp, through end: Timestamp) -> some Sequence<Asset> {

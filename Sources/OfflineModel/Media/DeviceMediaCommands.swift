@@ -10,7 +10,7 @@ import EventSourcing
 /// (`Spec/events.md`, EVT-7), `tooLarge` for more than 4 MiB; `LogError` as `EventStore.append`.
 /// What is to be deleted and is not there is passed over. All of it is O(what is named).
 public struct DeviceMediaCommands: Sendable {
-    let store: EventStore
+    package let store: EventStore
 
     package init(_ store: EventStore) { self.store = store }
 
@@ -35,6 +35,57 @@ public struct DeviceMediaCommands: Sendable {
     /// The albums of the device, by id. O(n log n).
     public var backupAlbums: ViewQuery<[BackupAlbum]> {
         store.query(DeviceMediaView.self) { $0.backupAlbums }
+    }
+
+    // MARK: Backups
+
+    /// The assets to be uploaded, the oldest first: those that are on the device and not on the
+    /// server, are no duplicates and not in the trash, and are in an album of the device that is
+    /// selected and in none that is excluded.
+    ///
+    /// - Parameters:
+    ///   - count: at most so many.
+    ///   - albums: the ids of the device's albums that an asset is in, by the device's id of the asset:
+    ///     only the device knows.
+    /// - Complexity: O(assets), and one call for each that is on the device only.
+    public func backupCandidates(
+        _ count: Int = .max, albums: (_ localId: String) throws -> [String]
+    ) rethrows -> [Asset] {
+        let media = store.view(DeviceMediaView.self)
+        var candidates: [Asset] = []
+        for asset in store.view(AssetsView.self).all {
+            guard candidates.count < count else { break }
+            guard let localId = asset.localId, asset.remoteId == nil, !asset.isTrashed,
+                !media.isDuplicate(localId)
+            else { continue }
+            let selections = try albums(localId).map { media.backupAlbum($0)?.selection ?? .none }
+            guard selections.contains(.include), !selections.contains(.exclude) else { continue }
+            candidates.append(asset)
+        }
+        return candidates
+    }
+
+    /// Records that a backup of albums of the device is done: `lastBackup` of those that are stored,
+    /// and that backups fail no more (`backupFailedSince`).
+    public func recordBackup(of albumIds: [String]) async throws {
+        try await store.write { transaction in
+            let view = transaction.view(DeviceMediaView.self)
+            for id in albumIds {
+                guard var album = view.backupAlbum(id) else { continue }
+                album.lastBackup = ZonedTime(transaction.now)
+                try transaction.append(
+                    BackupAlbumStored(album), replacing: view.stamp(ofBackupAlbum: id))
+            }
+            try transaction.delete(.backupFailedSince)
+        }
+    }
+
+    /// Records since when backups fail (`backupFailedSince`), unless that is on record.
+    public func recordBackupFailure() async throws {
+        try await store.write { transaction in
+            guard transaction.view(SettingsView.self)[.backupFailedSince] == nil else { return }
+            try transaction.put(.backupFailedSince, transaction.now)
+        }
     }
 
     // MARK: Duplicates

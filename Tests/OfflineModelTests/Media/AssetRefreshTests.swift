@@ -1,0 +1,126 @@
+// A user's assets follow the server: all at first, then what has changed. Spec/media.md, MED-20.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import TestSupport
+import Testing
+
+private func open(_ files: any FileSystem = InMemoryFileSystem()) async throws -> OfflineStore {
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"), compaction: nil,
+        environment: LogEnvironment(fileSystem: files, sleep: noTimers))
+}
+
+private func asset(
+    _ id: String, remote: String? = nil, local: String? = nil, owner: String = "ada",
+    name: String = "", properties: String? = nil
+) -> AssetStored {
+    let time = ZonedTime(Timestamp(milliseconds: 1_700_000_000_000))
+    return AssetStored(
+        Asset(
+            id: id, remoteId: remote ?? "r-\(id)", localId: local, ownerId: owner, checksum: id,
+            type: .image, fileName: name, fileCreatedAt: time, fileModifiedAt: time,
+            updatedAt: time),
+        properties: properties.map { Array($0.utf8) })
+}
+
+@Suite struct AssetRefreshTests {
+    @Test(.verifies("MED-20", "SET-3"))
+    func `the first refresh brings all, the next sends the tag, and no change is no event`()
+        async throws
+    {
+        let store = try await open()
+        let first = try await store.assets.refresh(of: "ada") { eTag, last in
+            #expect(eTag == nil && last == nil)
+            return .all([asset("a"), asset("b")], eTag: #""v1""#)
+        }
+        #expect(first.stored == 2 && first.gone == [])
+        #expect(store.settings.tryGet(.assetETag) == #""v1""#)
+        #expect(store.deviceMedia.etag(of: "ada").current?.assetCount == 2)
+        let position = await store.events.lastDurable
+        try await store.assets.refresh(of: "ada") { eTag, last in
+            #expect(eTag == #""v1""# && last?.assetCount == 2)
+            return .unchanged
+        }
+        #expect(await store.events.lastDurable == position)
+        let third = try await store.assets.refresh(of: "ada") { _, _ in
+            .changed([asset("b", name: "new"), asset("c")], goneRemoteIds: ["r-a"], eTag: nil)
+        }
+        #expect(third.stored == 2 && third.gone == ["a"])
+        #expect(store.assets.assets(ownedBy: "ada").current.map(\.fileName) == ["new", ""])
+        #expect(store.settings.tryGet(.assetETag) == nil)
+        #expect(store.deviceMedia.etag(of: "ada").current?.assetCount == 2)
+    }
+
+    @Test(.verifies("MED-20"))
+    func `what the server has no more goes, unless there is a copy on the device`() async throws {
+        let store = try await open()
+        try await store.assets.putAll([
+            asset("both", local: "l1", properties: #"{"camera":"x"}"#), asset("server"),
+            asset("other", owner: "grace"),
+        ])
+        let refresh = try await store.assets.refresh(of: "ada") { _, _ in
+            // It has the server's id that another had.
+            .all([asset("new", remote: "r-both")], eTag: nil)
+        }
+        #expect(Set(refresh.gone) == ["both", "server"])
+        let kept = try #require(store.assets.asset("both").current)
+        #expect(kept.localId == "l1" && kept.remoteId == nil)
+        #expect(try await store.assets.properties(of: "both") == Array(#"{"camera":"x"}"#.utf8))
+        #expect(store.assets.asset("server").current == nil)
+        #expect(store.assets.asset("other").current != nil)
+        #expect(store.assets.asset(remoteId: "r-both").current?.id == "new")
+    }
+
+    @Test(.verifies("MED-20"))
+    func `the tag of one user is not sent for another`() async throws {
+        let store = try await open()
+        for user in ["ada", "grace", "ada", "ada"] {
+            try await store.assets.refresh(of: user) { _, _ in .all([], eTag: "of \(user)") }
+            for other in ["ada", "grace"] {
+                await #expect(throws: CancellationError.self) {
+                    try await store.assets.refresh(of: other) { eTag, _ in
+                        #expect(eTag == (other == user ? "of \(user)" : nil))
+                        throw CancellationError()
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(.verifies("MED-20"))
+    func `wherever a refresh is cut off, a tag stands only for assets that are all there`()
+        async throws
+    {
+        let files = SimulatedFileSystem()
+        let store = try await open(files)
+        try await store.assets.putAll([asset("old")])
+        files.record()
+        let text = String(repeating: "x", count: 300_000)
+        try await store.assets.refresh(of: "ada") { _, _ in
+            .all((0..<8).map { asset("\($0)", name: text) }, eTag: "v1")
+        }
+        var (with, without) = (0, 0)
+        for point in files.crashPoints {
+            var machines = [point.afterKill()]
+            point.forEachState(in: .init(combinationsMax: 16, samples: 4)) { machine, _ in
+                machines.append(machine)
+            }
+            for machine in machines {
+                let again = try await open(machine)
+                let count = again.assets.count.current
+                if again.settings.tryGet(.assetETag) == nil {
+                    without += 1
+                    #expect(again.deviceMedia.etag(of: "ada").current == nil)
+                } else {
+                    with += 1
+                    #expect(count == 8 && again.assets.asset("old").current == nil)
+                    #expect(again.deviceMedia.etag(of: "ada").current?.assetCount == 8)
+                }
+                try await again.close()
+            }
+        }
+        #expect(with > 0 && without > 0)
+    }
+}
