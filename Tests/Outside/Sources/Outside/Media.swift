@@ -7,6 +7,16 @@ import Foundation
 package protocol MediaLibrary: Sendable {
     /// Deletes files and returns the ids of those that are gone.
     func delete(_ localIds: [String]) async throws -> [String]
+    /// The albums that a file is in.
+    func albums(of localId: String) -> [String]
+}
+
+/// The server of an app's photos, as the app reaches it.
+package protocol MediaServer: Sendable {
+    /// What has changed since a tag.
+    func assets(of userId: String, unless eTag: String?) async throws -> AssetUpdate
+    /// Uploads a photo.
+    func upload(_ photo: Asset) async throws
 }
 
 package enum Media {
@@ -72,5 +82,28 @@ package enum Media {
         }
         // Media-6 ends
         return freed
+    }
+
+    package static func refresh(
+        _ store: OfflineStore, _ server: some MediaServer
+    ) async throws {
+        // Media-7 begins
+        try await store.assets.refresh(of: "user-456") { eTag, last in
+            try await server.assets(of: "user-456", unless: eTag)
+        }
+        // Media-7 ends
+    }
+
+    package static func backUp(
+        _ store: OfflineStore, _ server: some MediaServer, _ library: some MediaLibrary
+    ) async throws {
+        // Media-8 begins
+        let conditions = BackupConditions(network: .wifi, isCharging: true)
+        guard store.deviceMedia.backupDecision(under: conditions) == .start else { return }
+        for photo in store.deviceMedia.backupCandidates(albums: { library.albums(of: $0) }) {
+            try await server.upload(photo)
+        }
+        try await store.deviceMedia.recordBackup(of: ["camera"])
+        // Media-8 ends
     }
 }
