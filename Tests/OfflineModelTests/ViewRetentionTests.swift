@@ -99,9 +99,10 @@ private struct Bench<View: CompactableView> {
         #expect(bench.view["u"].updatedAt == Timestamp(milliseconds: 3))
     }
 
-    @Test func `a lesson needs its first and its best completion`() throws {
+    @Test func `a lesson needs its first, its last and its best completion`() throws {
         var bench = Bench<ProgressView>()
-        for (score, time) in [(0.5, 1), (0.9, 3), (0.9, 2), (nil, 4), (0.7, 5)] as [(Double?, Int)]
+        for (score, time) in [(0.5, 1), (0.9, 3), (0.9, 2), (nil, 4), (0.8, 5), (0.7, 6)]
+            as [(Double?, Int)]
         {
             try bench.add(
                 LessonCompleted(userId: "u", courseId: "c", lessonId: "l", score: score),
@@ -109,8 +110,8 @@ private struct Bench<View: CompactableView> {
         }
         #expect(
             bench.says == [
-                .needed(.current), bench.superseded(by: 0, 2), .needed(.current),
-                bench.superseded(by: 0), bench.superseded(by: 0, 2),
+                .needed(.current), bench.superseded(by: 0, 5, 2), .needed(.current),
+                bench.superseded(by: 0, 5), bench.superseded(by: 0, 5, 2), .needed(.current),
             ])
         #expect(bench.view.lesson("l", course: "c", of: "u")?.bestScore == 0.9)
     }

@@ -211,9 +211,11 @@ public actor LearningDownloads {
     ///
     /// While the store is suspended it rests; what that has interrupted it begins anew afterwards.
     ///
+    /// - Parameter untilIdle: whether it ends, too, when all that is due is fetched, is not to be had,
+    ///   or waits for another network or its next try: for an app that the system wakes to fetch.
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; nor is a full disk: it tries again after a while as after one of those.
-    public func run() async throws {
+    public func run(untilIdle: Bool = false) async throws {
         guard wake == nil else { return }
         let (wakes, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -236,6 +238,8 @@ public actor LearningDownloads {
             for await _ in wakes {
                 guard !Task.isCancelled else { break }
                 try await work()
+                // What the network is like is told soon after the start.
+                if untilIdle, path != nil, await !store.isSuspended { break }
             }
             result = .success(())
         } catch let error as LogError where error.code == .closed {

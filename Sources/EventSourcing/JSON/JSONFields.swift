@@ -14,6 +14,8 @@ package struct JSONFields {
     private let members: [Member]
     /// Whether an escape stands somewhere in the text.
     private let hasEscapes: Bool
+    /// Whether a member that is `null` counts as one that is not there.
+    private let nullIsMissing: Bool
 
     /// A member, as ranges of the text.
     private struct Member {
@@ -26,11 +28,17 @@ package struct JSONFields {
 
     /// Reads an object.
     ///
-    /// - Parameter place: what errors call it.
+    /// - Parameters:
+    ///   - place: what errors call it.
+    ///   - nullIsMissing: whether a member that is `null` counts as one that is not there, also in the
+    ///     objects within. In events it does not.
     /// - Throws: `EventError` (`invalidData`) for anything but one object, or for two members with
     ///   one name, byte for byte.
-    package init(_ text: [UInt8], place: String = "data") throws(EventError) {
+    package init(
+        _ text: [UInt8], place: String = "data", nullIsMissing: Bool = false
+    ) throws(EventError) {
         self.place = place
+        self.nullIsMissing = nullIsMissing
         var found: [Member] = []
         found.reserveCapacity(8)
         do {
@@ -97,7 +105,10 @@ package struct JSONFields {
     }
 
     private func range(_ name: StaticString) -> Range<Int>? {
-        members.first { isNamed($0.name, name) }?.value
+        guard let value = members.first(where: { isNamed($0.name, name) })?.value else {
+            return nil
+        }
+        return nullIsMissing && text[value].elementsEqual("null".utf8) ? nil : value
     }
 
     private func isNamed(_ range: Range<Int>, _ name: StaticString) -> Bool {
@@ -217,7 +228,7 @@ package struct JSONFields {
     /// A member that must be an object if it is there.
     package func object(_ name: StaticString) throws(EventError) -> JSONFields? {
         guard let raw = raw(name) else { return nil }
-        return try JSONFields(raw, place: "\(place).\(name)")
+        return try JSONFields(raw, place: "\(place).\(name)", nullIsMissing: nullIsMissing)
     }
 
     /// A member that must be an array of objects if it is there.
@@ -226,7 +237,9 @@ package struct JSONFields {
         var objects: [JSONFields] = []
         for (index, element) in elements.enumerated() {
             objects.append(
-                try JSONFields(Array(text[element]), place: "\(place).\(name)[\(index)]"))
+                try JSONFields(
+                    Array(text[element]), place: "\(place).\(name)[\(index)]",
+                    nullIsMissing: nullIsMissing))
         }
         return objects
     }
@@ -295,7 +308,8 @@ package struct JSONFields {
             guard !name.isEmpty, !name.utf8.contains(0) else {
                 throw EventError(.invalidData, "\(place) has a member with no name")
             }
-            let value = try JSONFields(Array(text[member.value]), place: "\(place).\(name)")
+            let value = try JSONFields(
+                Array(text[member.value]), place: "\(place).\(name)", nullIsMissing: nullIsMissing)
             all.append((name, value))
         }
         return all

@@ -39,9 +39,11 @@ extension CityCommands {
     }
 
     /// The cached cities about whose age a user wants to be warned: those that are older than 30
-    /// days, the last accessed first; none if the settings say so. O(cached cities).
-    public func stale(for userId: String, at now: Date = Date()) -> [OfflineCity] {
+    /// days by the corrected clock, the last accessed first; none if the settings say so. O(cached
+    /// cities).
+    public func stale(for userId: String) async -> [OfflineCity] {
         guard store.view(PreferencesView.self)[userId].showStaleDataWarning else { return [] }
-        return store.view(CitiesView.self).offlineCities.filter { $0.isStale(at: Timestamp(now)) }
+        let now = await store.timestamp
+        return store.view(CitiesView.self).offlineCities.filter { $0.isStale(at: now) }
     }
 }

@@ -24,8 +24,9 @@ public struct LessonCompletion: Hashable, Sendable {
     public var bestScore: Double? { best?.score }
     /// When the lesson was completed first.
     public var completedAt: Timestamp { first.time }
-    /// The completion with the least stamp.
+    /// The completion with the least stamp, and the one with the greatest.
     var first: Stamp
+    var last: Stamp
     /// The completion with the best score; of several the one with the least stamp.
     var best: Best?
 
@@ -38,7 +39,7 @@ public struct LessonCompletion: Hashable, Sendable {
 /// The progress of all learners.
 public struct ProgressView: ListableView {
     public static let name = "progress"
-    public static let version = 2
+    public static let version = 3
     public static let eventTypes: Set<String>? = [
         CourseActivated.type, LessonCompleted.type, ReviewCompleted.type,
     ]
@@ -60,13 +61,16 @@ public struct ProgressView: ListableView {
             if stamp < first { first = stamp }
         }
 
-        /// The earliest time from `start` on at which the session may have been completed. Between
-        /// the first and the last completion the view keeps none, so if the first was earlier and
-        /// the last was not, that is `start` itself (LRN-42).
-        func earliestTime(from start: Timestamp) -> Timestamp? {
-            if first.time >= start { return first.time }
-            return last.stamp.time >= start ? start : nil
-        }
+    }
+
+    /// The earliest time from `start` on at which something may have been completed. Between the first
+    /// and the last completion the view keeps none, so if the first was earlier and the last was not,
+    /// that is `start` itself (LRN-42).
+    private static func earliestTime(
+        from start: Timestamp, _ first: Stamp, _ last: Stamp
+    ) -> Timestamp? {
+        if first.time >= start { return first.time }
+        return last.time >= start ? start : nil
     }
 
     fileprivate struct Learner: Sendable {
@@ -97,7 +101,7 @@ public struct ProgressView: ListableView {
             learners[EntityID(lesson.userId), default: Learner()]
                 .lessons[EntityID(lesson.courseId), default: [:]][
                     EntityID(lesson.lessonId),
-                    default: LessonCompletion(first: stamp)
+                    default: LessonCompletion(first: stamp, last: stamp)
                 ].add(lesson.score, stamp)
         case ReviewCompleted.type:
             guard let review = try? event.payload(as: ReviewCompleted.self) else {
@@ -175,14 +179,15 @@ public struct ProgressView: ListableView {
     }
 
     /// The first completion of a lesson or a review session at or after `start`, of all if it is nil.
-    /// A lesson counts with its first completion. A session that was completed before `start` and
-    /// again after it counts with `start`. O(completions of the learner).
+    /// What was completed before `start` and again after it counts with `start`. O(completions of the
+    /// learner).
     func firstCompletion(by userId: String, from start: Timestamp?) -> Timestamp? {
         guard let learner = learners[EntityID(userId)] else { return nil }
         let start = start ?? Timestamp(milliseconds: Timestamp.range.lowerBound)
-        let lessons = learner.lessons.values.lazy.flatMap { $0.values }.map(\.completedAt)
-            .filter { $0 >= start }
-        let reviews = learner.reviews.values.lazy.compactMap { $0.earliestTime(from: start) }
+        let lessons = learner.lessons.values.lazy.flatMap { $0.values }
+            .compactMap { Self.earliestTime(from: start, $0.first, $0.last) }
+        let reviews = learner.reviews.values.lazy
+            .compactMap { Self.earliestTime(from: start, $0.first, $0.last.stamp) }
         return [lessons.min(), reviews.min()].compactMap(\.self).min()
     }
 
@@ -235,7 +240,7 @@ extension ProgressView {
 }
 
 extension ProgressView: CompactableView {
-    /// Needed are the active course, a lesson's first and best completion, and a review session's
+    /// Needed are the active course, a lesson's first, last and best completion, and a review session's
     /// first and last.
     public func retention(of event: Event) -> Retention {
         switch event.type {
@@ -250,9 +255,9 @@ extension ProgressView: CompactableView {
             }
             let completion = self.lesson(
                 lesson.lessonId, course: lesson.courseId, of: lesson.userId)
-            // Without a score it could be the first one only.
+            // Without a score it can be the first or the last one only.
             let best = lesson.score == nil ? [] : [completion?.best?.stamp]
-            return .of(event, heldBy: [completion?.first] + best)
+            return .of(event, heldBy: [completion?.first, completion?.last] + best)
         case ReviewCompleted.type:
             guard let review = try? event.payload(as: ReviewCompleted.self) else {
                 return .needed(.notUnderstood)
@@ -278,6 +283,7 @@ extension ProgressView.Learner {
             for (lessonId, lesson) in lessons {
                 writer.begin(lessonId, of: &entries)
                 writer.add(lesson.first)
+                writer.add(lesson.last)
                 writer.add(lesson.best != nil)
                 guard let best = lesson.best else { continue }
                 writer.add(best.score)
@@ -335,6 +341,7 @@ extension ProgressView.Learner {
 extension LessonCompletion {
     fileprivate mutating func add(_ score: Double?, _ stamp: Stamp) {
         first = min(first, stamp)
+        last = max(last, stamp)
         guard let score else { return }
         if let best {
             guard score > best.score || (score == best.score && stamp < best.stamp) else { return }
@@ -344,6 +351,10 @@ extension LessonCompletion {
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
         first = try reader.stamp()
+        last = try reader.stamp()
+        guard first <= last else {
+            throw reader.fault("a lesson's first completion is after its last")
+        }
         guard try reader.bool() else { return }
         let score = try reader.double()
         guard (0...1).contains(score) else { throw reader.fault("a score is not from 0 to 1") }

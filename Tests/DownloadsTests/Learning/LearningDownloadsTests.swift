@@ -198,6 +198,35 @@ private struct LearningBench {
         #expect(bench.fileCount == 6)
     }
 
+    @Test(.verifies("LRN-31"), arguments: [NetworkPath.wifi, .none])
+    func `a run that is to end when it is idle fetches what is due and ends`(
+        network: NetworkPath
+    ) async throws {
+        let bench = try await LearningBench(network: network)
+        try await bench.downloads.run(untilIdle: true)
+        #expect(bench.reviews.count == (network == .none ? 0 : 5))
+        // It can be run again.
+        bench.network.set(.wifi)
+        try await bench.downloads.run(untilIdle: true)
+        #expect(bench.reviews.count == 5)
+        try await bench.store.suspend()
+        let run = Task { try await bench.downloads.run(untilIdle: true) }
+        bench.source.forget()
+        try await bench.store.resume()
+        try await run.value
+        #expect(bench.fetches == 1)
+    }
+
+    @Test(.verifies("LRN-31"))
+    func `a run that is to end when it is idle does not wait for the next try of what has failed`()
+        async throws
+    {
+        let bench = try await LearningBench()
+        bench.source.fail("reviews es 5", DownloadError(.unavailable, "busy"))
+        try await bench.downloads.run(untilIdle: true)
+        #expect(bench.reviews == [])
+    }
+
     @Test(.verifies("LRN-31", "LRN-20"))
     func `a completed review and another combination are noticed in the log`() async throws {
         let bench = try await LearningBench()

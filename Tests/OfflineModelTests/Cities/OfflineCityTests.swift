@@ -465,12 +465,21 @@ private struct Bench {
         let bench = try await Bench()
         try await bench.cache("a", explicit: true)
         bench.clock.advance(days: 30)
-        var now: Date { Timestamp(milliseconds: bench.clock.now).date }
-        #expect(bench.store.cities.stale(for: "u", at: now).isEmpty)
+        #expect(await bench.store.cities.stale(for: "u").isEmpty)
         bench.clock.advance(days: 0.001)
-        #expect(bench.store.cities.stale(for: "u", at: now).map(\.cityId) == ["a"])
+        #expect(await bench.store.cities.stale(for: "u").map(\.cityId) == ["a"])
         try await bench.store.preferences.update(for: "u") { $0.showStaleDataWarning = false }
-        #expect(bench.store.cities.stale(for: "u", at: now).isEmpty)
+        #expect(await bench.store.cities.stale(for: "u").isEmpty)
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-11"))
+    func `on a device whose clock is a year ahead, a fresh copy is not stale`() async throws {
+        let bench = try await Bench()
+        bench.clock.advance(days: 365)
+        await bench.store.events.setClockOffset(-365 * 86_400_000)
+        try await bench.cache("a", explicit: true)
+        #expect(await bench.store.cities.stale(for: "u").isEmpty)
         try await bench.store.close()
     }
 

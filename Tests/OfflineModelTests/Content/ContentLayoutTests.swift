@@ -67,7 +67,7 @@ private struct Bench {
     }
 
     @discardableResult
-    func takeOver(_ folder: String = "/in") async throws -> ContentCommands.Import {
+    func takeOver(_ folder: String = "/in") async throws -> ContentImport {
         try await store.content.takeOver(ContentLayoutReader(folder, files))
     }
 }
@@ -423,7 +423,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             ),
             (
                 "content/a/en/categories.json",
-                #"[{"path":"/","title":"","content":"","last_update":"2019-08-13T00:00:00Z","thumbnail":null}]"#,
+                #"[{"path":"/","title":"","content":"","last_update":"2019-08-13T00:00:00Z","thumbnail":7}]"#,
                 "content/a/en/categories.json[0].thumbnail is not a string"
             ),
             (
@@ -498,6 +498,53 @@ private let time = "2011-02-04T00:00:00.000Z"
             }
         }
         try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `an app takes a folder over by itself, and where there is none it is told so`()
+        async throws
+    {
+        let bench = try await Bench()
+        try bench.put(Self.sample)
+        let taken = try await bench.store.content.importFolder(URL(filePath: "/in"))
+        #expect(taken.pages > 0 && taken.events > 0)
+        #expect(try await bench.store.content.importFolder(URL(filePath: "/in")).events == 0)
+        await #expect {
+            try await bench.store.content.importFolder(URL(filePath: "/nowhere"))
+        } throws: {
+            ($0 as? FileStoreError)?.code == .missing
+        }
+        try bench.put(["cities.json": "7"], at: "/bad")
+        await #expect(throws: EventError.self) {
+            try await bench.store.content.importFolder(URL(filePath: "/bad"))
+        }
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a member that is null counts as missing where it may be missing`() async throws {
+        let bench = try await Bench()
+        try bench.put([
+            "cities.json": #"""
+            [{"name":"A","code":"a","prefix":null,"live":true,"extras_enabled":false,
+              "events_enabled":false,"sorting_name":"A","own":null}]
+            """#,
+            "content/a/en/categories.json": #"""
+            [{"path":"/a/en/p/","title":"P","content":"","last_update":"2020-01-01T00:00:00Z",
+              "thumbnail":null,"available_languages":{},"parent_path":"","children":[],"order":1,
+              "hash":null}]
+            """#,
+        ])
+        let taken = try await bench.store.content.importFolder(URL(filePath: "/in"))
+        #expect(taken.cities > 0 && taken.pages == 1)
+        #expect(bench.store.content.cities.current?.first?.prefix == nil)
+        #expect(
+            bench.store.content.cities.current?.first?.properties == Array(#"{"own":null}"#.utf8))
+        try bench.put(
+            ["cities.json": #"[{"name":null,"code":"a","live":true,"sorting_name":"A"}]"#],
+            at: "/bad")
+        await #expect(throws: EventError.self) {
+            try await bench.store.content.importFolder(URL(filePath: "/bad"))
+        }
     }
 
     @Test(.verifies("CONT-34")) func `text that is not UTF-8 is refused`() async throws {

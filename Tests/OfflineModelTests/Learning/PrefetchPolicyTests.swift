@@ -46,7 +46,14 @@ private struct Bench {
             at: milliseconds)
     }
 
-    mutating func complete(_ reviewId: String, at milliseconds: Int64) throws {
+    /// Completes a review session, or a lesson of this id.
+    mutating func complete(
+        _ reviewId: String, _ isLesson: Bool = false, at milliseconds: Int64
+    ) throws {
+        guard !isLesson else {
+            return try add(
+                LessonCompleted(userId: "u", courseId: "c", lessonId: reviewId), at: milliseconds)
+        }
         try add(
             ReviewCompleted(
                 userId: "u", courseId: "c", reviewId: reviewId, itemsSeen: 1, itemsCorrect: 1),
@@ -166,28 +173,34 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-42"), arguments: [nil, now - 60 * hour])
-    func `a session that is done again puts nothing off`(fetchedAt: Int64?) throws {
+    func `what is done again puts nothing off`(fetchedAt: Int64?) throws {
+        for isLesson in [false, true] {
+            try expectNothingPutOff(isLesson, fetchedAt)
+        }
+    }
+
+    private func expectNothingPutOff(_ isLesson: Bool, _ fetchedAt: Int64?) throws {
         var bench = try Bench()
         for hours in [50, 33, 16, 0] as [Int64] {
-            try bench.complete("r", at: now - hours * hour)
+            try bench.complete("r", isLesson, at: now - hours * hour)
             let due = PrefetchPolicy.android.due(in: bench.state(fetchedAt: fetchedAt))
             #expect(due?.milliseconds == now - 32 * hour)
         }
     }
 
-    @Test(.verifies("LRN-42"))
-    func `a session that was done before the last fetch and after it is fetched early, not late`()
-        throws
-    {
+    @Test(.verifies("LRN-42"), arguments: [false, true])
+    func `what was done before the last fetch and after it is fetched early, not late`(
+        isLesson: Bool
+    ) throws {
         var bench = try Bench()
         func due() -> Int64? {
             PrefetchPolicy.android.due(in: bench.state(fetchedAt: now - 10 * hour))?.milliseconds
         }
-        try bench.complete("r", at: now - 30 * hour)
+        try bench.complete("r", isLesson, at: now - 30 * hour)
         #expect(due() == nil)
-        try bench.complete("r", at: now - 7 * hour)
+        try bench.complete("r", isLesson, at: now - 7 * hour)
         #expect(due() == now + 8 * hour)
-        try bench.complete("r", at: now)
+        try bench.complete("r", isLesson, at: now)
         #expect(due() == now + 8 * hour)
     }
 

@@ -2,16 +2,40 @@
 // Spec/content.md, CONT-35.
 
 import EventSourcing
+import Foundation
+import LogStorage
+
+/// What was taken over from a folder.
+public struct ContentImport: Hashable, Sendable {
+    /// How many events were recorded; 0 where the log knew all of it.
+    public var events = 0
+    /// How many cities the folder has.
+    public var cities = 0
+    /// How many pages, in all languages.
+    public var pages = 0
+    /// How many resources were read.
+    public var resources = 0
+    /// What was passed over, in words.
+    public var notes: [String] = []
+}
 
 extension ContentCommands {
-    /// What an import has recorded.
-    package struct Import: Hashable, Sendable {
-        package var events = 0
-        package var cities = 0
-        package var pages = 0
-        package var resources = 0
-        /// What was passed over, in words.
-        package var notes: [String] = []
+    /// Takes over a folder of content as an app before may have kept it: `cities-meta.json`,
+    /// `cities.json`, `content` and `resource-cache` (`Spec/content.md`, CONT-30 and CONT-35). Records
+    /// what the folder says and the log does not; doing it again adds nothing. All of the folder is
+    /// read and checked first. Durable on return.
+    ///
+    /// - Throws: `EventError` with file and place for what is malformed, before anything is recorded;
+    ///   `FileStoreError` for a folder or a file that cannot be read; as
+    ///   `store(city:language:pages:resources:lastUpdate:)`.
+    /// - Complexity: O(bytes of the folder); memory for one language at a time.
+    @discardableResult
+    public func importFolder(_ folder: URL) async throws -> ContentImport {
+        let path = try folder.localPath()
+        do {
+            return try await takeOver(
+                ContentLayoutReader(path, store.environment.fileSystem))
+        } catch let error as FileError { throw FileStoreError(error) }
     }
 
     /// Records what a folder says and the log does not. All of the folder is read and checked first;
@@ -19,8 +43,8 @@ extension ContentCommands {
     ///
     /// - Throws: `EventError` with file and place, before anything is recorded; as
     ///   `store(city:language:pages:resources:lastUpdate:)`.
-    package func takeOver(_ folder: ContentLayoutReader) async throws -> Import {
-        var result = Import(notes: try check(folder))
+    package func takeOver(_ folder: ContentLayoutReader) async throws -> ContentImport {
+        var result = ContentImport(notes: try check(folder))
         var folder = folder
         let before = await store.lastDurable
         if let cities = folder.cityList { try await list(cities) }
@@ -47,7 +71,7 @@ extension ContentCommands {
     }
 
     private func takeOver(
-        _ city: String, _ folder: inout ContentLayoutReader, _ result: inout Import
+        _ city: String, _ folder: inout ContentLayoutReader, _ result: inout ContentImport
     ) async throws {
         let files = try folder.resources(of: city)
         for language in languages(of: city, folder, files) {

@@ -116,7 +116,9 @@ struct LayoutSource: Sendable {
                 do {
                     elements.append(
                         try element(
-                            JSONFields(Array(text[range]), place: "\(path)[\(elements.count)]")))
+                            JSONFields(
+                                Array(text[range]), place: "\(path)[\(elements.count)]",
+                                nullIsMissing: true)))
                 } catch { failure = error }
             }
         } catch { throw EventError(.invalidData, "\(path) is not an array") }
@@ -127,7 +129,7 @@ struct LayoutSource: Sendable {
     /// The members of a file that is an object of objects; nil if it is not there.
     func objects(_ path: String) throws -> [(name: String, value: JSONFields)]? {
         guard let value = try value(path) else { return nil }
-        return try JSONFields(value, place: path).allObjects()
+        return try JSONFields(value, place: path, nullIsMissing: true).allObjects()
     }
 
     /// The text of a file, which is JSON; nil if it is not there.

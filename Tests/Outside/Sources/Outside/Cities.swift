@@ -34,7 +34,7 @@ package enum Cities {
             break
         }
         let used = store.cities.storageUsed.current
-        let old = store.cities.stale(for: "user-456")
+        let old = await store.cities.stale(for: "user-456")
         // Cities-3 ends
         return (used, old)
     }

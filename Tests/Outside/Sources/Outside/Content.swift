@@ -61,4 +61,11 @@ package enum Content {
         // Content-5 ends
         return gone
     }
+
+    package static func takeOver(_ store: OfflineStore, _ old: URL) async throws {
+        // Content-6 begins
+        let taken = try await store.content.importFolder(old)
+        print(taken.pages, taken.notes)
+        // Content-6 ends
+    }
 }
