@@ -23,8 +23,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -40,12 +40,22 @@ let package = Package(
             name: "CCurl",
             pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        // Digests and ciphers where the system has no framework for them.
+        .systemLibrary(
+            name: "CCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl"])]),
+        .target(
+            name: "Cryptography",
+            dependencies: [.target(name: "CCrypto", condition: .when(platforms: [.linux]))],
+            swiftSettings: strict),
         .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict),
         .target(name: "EventSourcing", dependencies: ["LogStorage"], swiftSettings: strict),
         .target(
             name: "OfflineModel",
             dependencies: [
+                "Cryptography",
                 "EventSourcing",
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
@@ -66,10 +76,9 @@ let package = Package(
             name: "Daybook", dependencies: ["Downloads", "OfflineModel", "Replay"],
             swiftSettings: strict),
         .target(name: "DaybookTestKit", dependencies: ["Daybook"], swiftSettings: strict),
-        // Of its own, because it brings a library for cryptography along.
+        // Of its own: an app that has a keychain needs no sealed file.
         .target(
-            name: "DaybookSecrets",
-            dependencies: ["Replay", .product(name: "Crypto", package: "swift-crypto")],
+            name: "DaybookSecrets", dependencies: ["Cryptography", "Replay"],
             swiftSettings: strict),
 
         // The tools.
@@ -117,13 +126,13 @@ let package = Package(
         .executableTarget(
             name: "syncserver",
             dependencies: [
+                "Cryptography",
                 "OfflineModel",
                 "StandardStreams",
                 "SyncServerAdmission",
                 "SyncServerPostgreSQL",
                 "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
@@ -218,7 +227,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "OfflineModelTests",
-            dependencies: ["OfflineModel", "Daybook", "DaybookTestKit", "TestSupport"],
+            dependencies: [
+                "Cryptography", "OfflineModel", "Daybook", "DaybookTestKit", "TestSupport",
+            ],
             exclude: ["Corpus"],
             swiftSettings: strict),
         .testTarget(
@@ -238,7 +249,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "DaybookSecretsTests",
-            dependencies: ["Daybook", "DaybookSecrets", "DaybookTestKit", "TestSupport"],
+            dependencies: [
+                "Cryptography", "Daybook", "DaybookSecrets", "DaybookTestKit", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",

@@ -1,24 +1,24 @@
 // The bytes of a sealed file: header, nonce, ciphertext, tag. No I/O.
 // SealedFileSecretStore uses it; SecretTable is what is sealed. Spec/secrets.md, SEC-5 and SEC-7.
 
-import Crypto
+import Cryptography
 import Foundation
 import Replay
 
 /// Seals bytes under a key, and opens them.
 struct SealedFile: Sendable {
-    private let key: SymmetricKey
+    private let key: SecretBytes
     /// Tells the key from others without giving anything of it away.
     private let keyCheck: [UInt8]
 
     static let magic = Array("DAYBSEC\0".utf8)
     static let version: UInt8 = 1
-    static let keyBytes = 32
+    static let keyBytes = AESGCM.keyBytes
     static let checkBytes = 16
     /// Magic, version, three zeros, key check: all of it is authenticated.
     static let headerBytes = 8 + 4 + checkBytes
-    static let nonceBytes = 12
-    static let tagBytes = 16
+    static let nonceBytes = AESGCM.nonceBytes
+    static let tagBytes = AESGCM.tagBytes
     static let bytesMin = headerBytes + nonceBytes + tagBytes
     /// Bytes of a file at most.
     static let bytesMax = 1024 * 1024
@@ -29,11 +29,9 @@ struct SealedFile: Sendable {
             throw SecretStoreError(
                 .badKey, place: place, "the key must have \(Self.keyBytes) bytes")
         }
-        self.key = SymmetricKey(data: key)
-        let check = HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: self.key, info: Data("daybook secrets 1 key check".utf8),
-            outputByteCount: Self.checkBytes)
-        keyCheck = check.withUnsafeBytes { Array($0) }
+        self.key = SecretBytes(key)
+        keyCheck = HKDF.sha256(
+            key, info: Array("daybook secrets 1 key check".utf8), count: Self.checkBytes)
     }
 
     private var header: [UInt8] { Self.magic + [Self.version, 0, 0, 0] + keyCheck }
@@ -45,11 +43,11 @@ struct SealedFile: Sendable {
                 .tooLarge, place: place,
                 "with this the file would have more than \(Self.bytesMax) bytes")
         }
-        let nonce = AES.GCM.Nonce()
-        guard
-            let box = try? AES.GCM.seal(plaintext, using: key, nonce: nonce, authenticating: header)
-        else { throw SecretStoreError(.io, place: place, "it cannot be sealed") }
-        return header + Array(nonce) + Array(box.ciphertext) + Array(box.tag)
+        let nonce = SecretBytes.random(Self.nonceBytes)
+        guard let sealed = AESGCM.seal(plaintext, header: header, key: key, nonce: nonce) else {
+            throw SecretStoreError(.io, place: place, "the system's cryptography cannot seal it")
+        }
+        return header + nonce + sealed
     }
 
     /// Opens what `seal` made.
@@ -69,17 +67,9 @@ struct SealedFile: Sendable {
         // With the check that this key would have written: so a damaged check is told from a file
         // under another key.
         let sealed = bytes[Self.headerBytes...]
-        let plaintext: Data?
-        if let nonce = try? AES.GCM.Nonce(data: sealed.prefix(Self.nonceBytes)),
-            let box = try? AES.GCM.SealedBox(
-                nonce: nonce,
-                ciphertext: sealed.dropFirst(Self.nonceBytes).dropLast(Self.tagBytes),
-                tag: sealed.suffix(Self.tagBytes))
-        {
-            plaintext = try? AES.GCM.open(box, using: key, authenticating: header)
-        } else {
-            plaintext = nil
-        }
+        let plaintext = AESGCM.open(
+            Array(sealed.dropFirst(Self.nonceBytes)), header: header, key: key,
+            nonce: Array(sealed.prefix(Self.nonceBytes)))
         let isSameKey = bytes.starts(with: header)
         guard let plaintext, isSameKey else {
             guard plaintext == nil, !isSameKey else { throw Self.damaged(place) }
@@ -87,7 +77,7 @@ struct SealedFile: Sendable {
                 .wrongKey, place: place,
                 "it was sealed under another key. Give that key, or call deleteAll()")
         }
-        return Array(plaintext)
+        return plaintext
     }
 
     static func damaged(_ place: String) -> SecretStoreError {

@@ -1,5 +1,6 @@
 // What a cached file is called in the folder layout. Spec/content.md, CONT-20.
 
+import Cryptography
 import EventSourcing
 
 /// The name of a resource: a folder for its page and a file for its URL.
@@ -20,8 +21,12 @@ public struct ResourceName: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: `EventError` (`invalidData`) for what is no such URL.
     /// - Complexity: O(bytes).
     public init(path: String, url: String) throws(EventError) {
-        folder = MD5.hexadecimal(of: path)
-        file = MD5.hexadecimal(of: url) + (try Self.fileExtension(of: url))
+        folder = Self.digest(of: path)
+        file = Self.digest(of: url) + (try Self.fileExtension(of: url))
+    }
+
+    private static func digest(of text: String) -> String {
+        Hexadecimal.text(of: MD5.hash(Array(text.utf8)))
     }
 
     /// Folder and file: `5d41…/7d79….png`.

@@ -7,10 +7,10 @@ import EventSourcing
 package enum CacheFolder: String, CaseIterable, Sendable {
     /// The bytes of cached images.
     case images
-    /// Files on their way.
+    /// Partial downloads.
     case downloads
 
-    /// Where it is, for a log.
+    /// The folder's path for a log.
     package func path(in cache: String, of events: EventStore) -> String {
         "\(cache)/daybook-\(rawValue)/\(events.logID.text)"
     }

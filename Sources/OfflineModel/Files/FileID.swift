@@ -1,5 +1,6 @@
 // A file is named by its content. Spec/files.md.
 
+import Cryptography
 import EventSourcing
 import LogFormat
 
@@ -27,7 +28,18 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
     }
 
     /// The id of a content. O(bytes).
-    public init(of content: [UInt8]) { self = SHA256.hash(content.span.bytes) }
+    public init(of content: [UInt8]) { self.init(hash: SHA256.hash(content)) }
+
+    /// From the 32 bytes of the hash.
+    init(hash: [UInt8]) {
+        let halves = hash.withUnsafeBytes {
+            (
+                UInt128(bigEndian: $0.loadUnaligned(as: UInt128.self)),
+                UInt128(bigEndian: $0.loadUnaligned(fromByteOffset: 16, as: UInt128.self))
+            )
+        }
+        self.init(high: halves.0, low: halves.1)
+    }
 
     /// 64 hexadecimal digits, lower case.
     public var description: String { Hexadecimal.text(of: bytes) }

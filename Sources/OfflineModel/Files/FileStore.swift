@@ -1,6 +1,7 @@
 // Files beside the log, named by their content. A file is durable before the event that names it is
 // recorded, and goes only when no view names it any more. Spec/files.md.
 
+import Cryptography
 import EventSourcing
 import LogFormat
 import LogStorage
@@ -37,7 +38,7 @@ public actor FileStore {
     /// Whether a view names a file that belongs to this store.
     private let isNamed: @Sendable (FileID) -> Bool
     /// Whether the folder lies outside the log's, so that the folders around it may be missing.
-    private let isElsewhere: Bool
+    private let isOutsideLog: Bool
     /// Whether the folder was there, and was one.
     private var isPrepared = false
 
@@ -67,7 +68,7 @@ public actor FileStore {
                 }
             }
         fileSystem = events.environment.fileSystem
-        isElsewhere = folder != nil
+        isOutsideLog = folder != nil
         directory = folder ?? events.directory + "/" + LogDirectory.files
     }
 
@@ -188,7 +189,7 @@ public actor FileStore {
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
         guard !isPrepared else { return }
         do throws(FileError) {
-            if isElsewhere {
+            if isOutsideLog {
                 // The folder around it is Daybook's own, too: it may be no symbolic link.
                 if let slash = directory.lastIndex(of: "/") {
                     try fileSystem.createDirectories(String(directory[..<slash]))
@@ -299,7 +300,7 @@ public actor FileStore {
     private static func hash(_ file: any File, _ size: Int) throws(FileError) -> FileID {
         var hash = SHA256()
         try portions(file, size) { (bytes, _) throws(FileError) in hash.update(bytes.span.bytes) }
-        return hash.finished()
+        return FileID(hash: hash.finished())
     }
 
     private static func portions(
@@ -325,8 +326,7 @@ public actor FileStore {
     /// - Complexity: O(files).
     @discardableResult
     public func collect() async throws -> FileCollection {
-        guard collects else { return FileCollection() }
-        try await prepare()
+        guard collects, try await hasFolder() else { return FileCollection() }
         let names: [String]
         do throws(FileError) { names = try fileSystem.list(directory) } catch {
             guard error.code == .notFound else { throw FileStoreError(error) }
@@ -345,9 +345,19 @@ public actor FileStore {
     /// - Complexity: O(files given).
     @discardableResult
     package func collect(only files: [FileID]) async throws -> FileCollection {
-        guard collects else { return FileCollection() }
-        try await prepare()
+        guard collects, try await hasFolder() else { return FileCollection() }
         return try await delete(files, [])
+    }
+
+    /// Whether there is a folder to collect in. A cache folder that the system has deleted is not made
+    /// anew, so that the images in it are found lost together.
+    private func hasFolder() async throws -> Bool {
+        if isOutsideLog, isFolderMissing {
+            isPrepared = false
+            return false
+        }
+        try await prepare()
+        return true
     }
 
     /// Deletes those files that nobody needs, and leftovers.

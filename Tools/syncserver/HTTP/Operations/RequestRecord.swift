@@ -1,7 +1,7 @@
 // What is found out about a request on its way inwards, for the line that RequestLog writes when it
 // is on its way out again.
 
-import Crypto
+import Cryptography
 import Foundation
 import Hummingbird
 import Synchronization
@@ -38,7 +38,7 @@ final class RequestRecord: Sendable {
     /// (`printf %s ana | sha256sum | cut -c 1-12`), and nobody reads accounts off a log.
     var accountDigest: String? {
         account.map { account in
-            SHA256.hash(data: Data(account.utf8)).prefix(6)
+            SHA256.hash(Array(account.utf8)).prefix(6)
                 .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         }
     }

@@ -2,7 +2,7 @@
 // and at every SIGHUP (TokenFile), asked by Authentication. Spec/sync-protocol.md, SYNC-3;
 // Spec/operating.md, OPS-1 and OPS-3.
 
-import Crypto
+import Cryptography
 import Foundation
 import LogFormat
 
@@ -24,7 +24,7 @@ struct AccountTokens: Sendable {
     /// The account that may read `/metrics`, and nothing else.
     static let operatorAccount = "@operator"
 
-    private let key = SymmetricKey(size: .bits256)
+    private let key = SecretBytes.random(32)
     private var accounts: [Data: String] = [:]
     /// What is not as it should be with the file, though it can be used. Never holds a token.
     private(set) var warning: String?
@@ -95,7 +95,7 @@ struct AccountTokens: Sendable {
 
     /// Makes a token of 256 random bits and the line for the file.
     static func make(for account: String) -> (token: String, line: String) {
-        let random = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
+        let random = Data(SecretBytes.random(32))
         let token = random.base64EncodedString()
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
         let hex = digest(token[...]).map { byte in
@@ -107,11 +107,11 @@ struct AccountTokens: Sendable {
     private static let digestPrefix = "sha256:"
 
     private static func digest(_ token: Substring) -> Data {
-        Data(SHA256.hash(data: Data(token.utf8)))
+        Data(SHA256.hash(Array(token.utf8)))
     }
 
     private func blinded(_ digest: Data) -> Data {
-        Data(HMAC<SHA256>.authenticationCode(for: digest, using: key))
+        Data(HMAC.sha256(Array(digest), key: key))
     }
 
     private static func bytes(hex: Substring) -> Data? {
