@@ -6,7 +6,7 @@ import Foundation
 import OfflineModel
 import Replay
 
-/// How things are on the device when a backup might start.
+/// The state of the device by which a backup is decided.
 public struct BackupConditions: Hashable, Sendable {
     /// The network.
     public var network: NetworkPath
@@ -23,14 +23,14 @@ public struct BackupConditions: Hashable, Sendable {
     }
 }
 
-/// Whether a backup may start.
+/// A decision about the start of a backup.
 public enum BackupDecision: Hashable, Sendable {
-    /// It may.
+    /// The backup may start now.
     case start
-    /// It may at this moment, if nothing else changes.
+    /// The backup may start at this time, if settings and conditions stay as they are.
     case wait(until: Timestamp)
-    /// It may not, for a reason.
-    case no(Reason)
+    /// The backup may not start.
+    case refused(Reason)
 
     /// Why a backup may not start.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
@@ -41,17 +41,17 @@ public enum BackupDecision: Hashable, Sendable {
         /// There is no network.
         case noNetwork
         /// `backupRequireWifi` is on, and the network is paid by volume.
-        case notOnWiFi
+        case metered
         /// `backupRequireCharging` is on, and the device is not on its charger.
         case notCharging
     }
 }
 
 extension DeviceMediaCommands {
-    /// Whether a backup may start, by the settings of this store. O(1).
+    /// Decides by the settings of this store about the start of a backup. O(1).
     ///
     /// - Parameters:
-    ///   - conditions: how things are.
+    ///   - conditions: the device's network, charger and app state.
     ///   - changedAt: when something was changed last that is to be backed up; a backup waits
     ///     `backupTriggerDelay` minutes from then on. nil for one that has waited.
     ///   - now: the moment that is asked about.
@@ -59,16 +59,16 @@ extension DeviceMediaCommands {
         under conditions: BackupConditions, changedAt: Date? = nil, at now: Date = Date()
     ) -> BackupDecision {
         let settings = store.view(SettingsView.self)
-        guard settings[.autoBackup] ?? false else { return .no(.off) }
+        guard settings[.autoBackup] ?? false else { return .refused(.off) }
         guard !conditions.isInBackground || settings[.backgroundBackup] ?? false else {
-            return .no(.offInBackground)
+            return .refused(.offInBackground)
         }
-        guard conditions.network != .none else { return .no(.noNetwork) }
+        guard conditions.network != .none else { return .refused(.noNetwork) }
         guard conditions.network == .wifi || !(settings[.backupRequireWifi] ?? false) else {
-            return .no(.notOnWiFi)
+            return .refused(.metered)
         }
         guard conditions.isCharging || !(settings[.backupRequireCharging] ?? false) else {
-            return .no(.notCharging)
+            return .refused(.notCharging)
         }
         guard let changedAt, let minutes = settings[.backupTriggerDelay] else { return .start }
         let start = changedAt.addingTimeInterval(Double(max(0, minutes)) * 60)

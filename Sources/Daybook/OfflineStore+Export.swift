@@ -15,16 +15,16 @@ extension OfflineStore {
     /// is in the file, one that is recorded after it may be.
     ///
     /// - Parameters:
-    ///   - file: where; its folder must exist and be another than the log's.
+    ///   - file: the destination; its folder must exist and must not be in the log's.
     ///   - types: only events of these types; nil for all.
     ///   - first: from this position on.
     ///   - replacing: whether a file that is there already is replaced.
-    ///   - progress: called now and then with what has been written so far, on another thread.
+    ///   - progress: called every 1,000 events with what has been written so far, on another thread.
     /// - Returns: what was written.
     /// - Throws: `EventError` (`refused`) for a URL that is not one of a file on this device. `LogError`:
     ///   `io` for a file that exists, that cannot be made, or that would lie in the log's folder;
-    ///   `diskFull`; `corrupt` where the log is damaged: everything before the damage is in the file;
-    ///   `closed`, `suspended`. `CancellationError` if the task is cancelled; then there is no file.
+    ///   `diskFull`; `corrupt` where the log is damaged: everything before the damage is in the file, unless
+    ///   there was a file already, which then stays; `closed`, `suspended`. `CancellationError` if the task is cancelled; then there is no file.
     /// - Complexity: O(bytes of the log from `first` on); memory for one frame.
     @discardableResult
     public func export(
@@ -73,8 +73,12 @@ extension EventExport {
             file.discard()
             throw error
         }
+        if let damage {
+            // A whole export is worth more than a part of a damaged log.
+            if file.replacesFile { file.discard() } else { try file.finish() }
+            throw damage
+        }
         try file.finish()
-        if let damage { throw damage }
         progress?(summary)
         return summary
     }

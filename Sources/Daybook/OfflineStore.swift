@@ -26,7 +26,7 @@ public struct OfflineStore: Sendable {
     public let files: FileStore
     /// The image cache.
     public let images: ImageCache
-    /// Where the bytes of cached images lie, and what is on its way; nil: in the log's folder.
+    /// The folder of cached images and partial downloads; nil if the log's folder stores them.
     public let cacheFolder: URL?
 
     private let references: ReferenceCheck
@@ -44,17 +44,17 @@ public struct OfflineStore: Sendable {
         cacheFolder = cache
         if let cache {
             let imageFiles = FileStore.images(of: events, in: cache.path)
-            files = .beside(events, images: imageFiles)
+            files = .besideLog(events, excludingImagesIn: imageFiles)
             images = ImageCache(events, imageFiles, before: files)
         } else {
             files = FileStore(events)
             images = ImageCache(events, files)
         }
-        await begin()
+        await startMaintenance()
     }
 
-    /// Looks what has happened while the log was not open.
-    private func begin() async {
+    /// Records that images are lost with their folder, then starts the housekeeper.
+    private func startMaintenance() async {
         await images.clearIfFolderIsMissing()
         await housekeeper?.begin(events, files)
     }
@@ -90,7 +90,8 @@ public struct OfflineStore: Sendable {
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
     ///   - cache: a folder for what can be fetched again, which the system may delete: the bytes of
     ///     cached images, in `daybook-images`, and downloads on their way, in `daybook-downloads`.
-    ///     Several logs may share it. nil for the log's own folder.
+    ///     Several logs may share it. nil for the log's own folder. Every opening of the log names the
+    ///     same: images in another folder are not found, and not erased.
     ///   - account: whose store it is. A log belongs to one account for ever.
     ///   - secrets: where secret settings are kept. It belongs to this store: `erase()` deletes all
     ///     that is in it.
@@ -150,16 +151,20 @@ public struct OfflineStore: Sendable {
         try await BlockingWork.run { try claimed.erase() }
     }
 
-    /// What the system may delete must not be part of a log.
+    /// Refuses a cache folder in the log's folder: the system may delete a cache.
     private static func checkIsOutside(_ cache: URL?, _ log: String) throws(EventError) {
         guard let cache else { return }
-        let folder = URL(filePath: try cache.localPath()).standardizedFileURL.path
-        let log = URL(filePath: log).standardizedFileURL.path
+        let folder = resolved(try cache.localPath())
+        let log = resolved(log)
         guard !(folder + "/").hasPrefix(log + "/") else {
             throw EventError(
                 .refused,
-                "the cache folder \(folder) lies in the log's folder \(log). Name one beside it")
+                "the cache folder \(folder) is in the log's folder \(log). Choose one outside it")
         }
+    }
+
+    private static func resolved(_ path: String) -> String {
+        URL(filePath: path).standardizedFileURL.resolvingSymlinksInPath().path
     }
 
     private static var builtInViews: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
@@ -339,7 +344,7 @@ public struct OfflineStore: Sendable {
             if await events.isSuspended { await closeFiles() }
             throw error
         }
-        await begin()
+        await startMaintenance()
     }
 
     /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
@@ -364,7 +369,7 @@ public struct OfflineStore: Sendable {
     ///
     /// - Parameter discardingUnsynced: whether to go on if the outbox is not empty.
     /// - Throws: `UnsyncedError` with the number of events that no server has, if it is not told to
-    ///   discard them; the store stays open. `LogError`: with the store open, nothing was deleted;
+    ///   discard them; the store stays open. `LogError`: with the store open, no event was deleted, cached images may be;
     ///   with the store closed, the next opening deletes the rest. `SecretStoreError`: the store is
     ///   closed, and the next opening deletes all.
     public func erase(discardingUnsynced: Bool = false) async throws {
@@ -380,7 +385,7 @@ public struct OfflineStore: Sendable {
                         throw UnsyncedError(count: count)
                     }
                 },
-                with: cacheFolder.map { cache in
+                removing: cacheFolder.map { cache in
                     CacheFolder.allCases.map { $0.path(in: cache.path, of: events) }
                 } ?? [], forgetting: forget)
         } catch {

@@ -190,6 +190,9 @@ public actor DownloadManager {
             let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
             for file in stored where await files.hold(file) { keep(file, jobId) }
         }
+        // Parts from before the app named a cache folder are fetched anew.
+        let former = files.directory + "/incoming"
+        if folder != former { try? store.environment.fileSystem.erase(former) }
         // Afterwards: it collects what nobody holds.
         await sweep(store.view(DownloadsView.self))
     }

@@ -16,7 +16,7 @@ public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
         case idReused = "id-reused"
         /// A command names something that does not exist, or asks for what is not allowed.
         case refused
-        /// A command names something that is not among what the store knows of its kind.
+        /// A command names a city, a course or a lesson that the store does not know.
         case unknownReference = "unknown-reference"
     }
 

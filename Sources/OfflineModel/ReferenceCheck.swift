@@ -1,5 +1,5 @@
-// Whether what an id names exists, as far as a store can know. Asked by commands before there is an
-// event; facts from elsewhere are not asked about. Spec/events.md, EVT-17.
+// Checks that the ids in a command are known to the store. Commands check before they record; imported
+// and received events are not checked. Spec/events.md, EVT-17.
 
 import EventSourcing
 
@@ -24,7 +24,7 @@ extension ReferenceCheck {
     func requireCity(
         _ cityId: String, _ transaction: EventStore.Transaction
     ) throws(EventError) {
-        // An empty list is one that did not come.
+        // An empty list means that no list has arrived.
         guard contains(.cities), let list = transaction.view(ContentView.self).cityList,
             !list.isEmpty
         else { return }
@@ -34,6 +34,11 @@ extension ReferenceCheck {
                 || !cities.savers(of: cityId).isEmpty
                 || !transaction.view(DownloadsView.self).jobs(of: cityId).isEmpty
                 || !transaction.view(NotesView.self).notes(in: cityId).isEmpty
+                || transaction.view(ContentView.self).cityCodes.contains(where: {
+                    EntityID($0) == id
+                })
+                || transaction.view(PagesView.self).cityCodes.contains(where: { EntityID($0) == id }
+                )
         else {
             throw Self.unknown("city", cityId, "the store's list of cities", "content.list(_:)")
         }
@@ -78,6 +83,6 @@ extension ReferenceCheck {
         EventError(
             .unknownReference,
             "the \(what) \(id) is not in \(list). Store a list that has it with \(call), or open the "
-                + "store with another value of references")
+                + "store with references: []")
     }
 }

@@ -16,11 +16,11 @@ import Testing
     func `without the setting there is no backup`() async throws {
         let store = try await open()
         let conditions = BackupConditions(network: .wifi, isCharging: true)
-        #expect(store.deviceMedia.backupDecision(under: conditions) == .no(.off))
+        #expect(store.deviceMedia.backupDecision(under: conditions) == .refused(.off))
         try await store.settings.put(.autoBackup, true)
         #expect(store.deviceMedia.backupDecision(under: conditions) == .start)
         try await store.settings.put(.autoBackup, false)
-        #expect(store.deviceMedia.backupDecision(under: conditions) == .no(.off))
+        #expect(store.deviceMedia.backupDecision(under: conditions) == .refused(.off))
     }
 
     @Test(.verifies("MED-21"), arguments: [false, true], [NetworkPath.none, .cellular, .wifi])
@@ -38,10 +38,10 @@ import Testing
                     network: network, isCharging: isCharging, isInBackground: isInBackground))
             let expected: BackupDecision =
                 switch (isStrict, network) {
-                case (true, _) where isInBackground: .no(.offInBackground)
-                case (_, .none): .no(.noNetwork)
-                case (true, .cellular): .no(.notOnWiFi)
-                case (true, .wifi) where !isCharging: .no(.notCharging)
+                case (true, _) where isInBackground: .refused(.offInBackground)
+                case (_, .none): .refused(.noNetwork)
+                case (true, .cellular): .refused(.metered)
+                case (true, .wifi) where !isCharging: .refused(.notCharging)
                 default: .start
                 }
             #expect(decision == expected)

@@ -118,6 +118,35 @@ extension SettingKey where Value == String {
         }
     }
 
+    @Test(.verifies("SET-1", "SET-2"))
+    func `a value of each type is the same after reopening`() async throws {
+        let files = InMemoryFileSystem()
+        func open() async throws -> OfflineStore {
+            try await OfflineStore.open(
+                at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+        }
+        let user = SettingKey<Profile>.currentUser(as: Profile.self)
+        let places = SettingKey<[String]>("places")
+        let profile = Profile(id: "u", isAdmin: true)
+        let moment = Timestamp(milliseconds: 1_771_756_214_425)
+        var store = try await open()
+        try await store.settings.put(.homeAirport, "LIS")
+        try await store.settings.put(.deviceIdHash, -77)
+        try await store.settings.put(.backgroundBackup, false)
+        try await store.settings.put(.backupFailedSince, moment)
+        try await store.settings.put(places, ["caf\u{E9}", ""])
+        try await store.settings.put(user, profile)
+        try await store.close()
+        store = try await open()
+        #expect(store.settings.tryGet(.homeAirport) == "LIS")
+        #expect(store.settings.tryGet(.deviceIdHash) == -77)
+        #expect(store.settings.tryGet(.backgroundBackup) == false)
+        #expect(store.settings.tryGet(.backupFailedSince) == moment)
+        #expect(store.settings.tryGet(places) == ["caf\u{E9}", ""])
+        #expect(store.settings.tryGet(user) == profile)
+        try await store.close()
+    }
+
     @Test(.verifies("SET-2"))
     func `a value of another type counts as none and stays`() async throws {
         let store = try await OfflineStore.inMemory()

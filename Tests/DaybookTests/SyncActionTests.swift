@@ -2,6 +2,7 @@
 
 import Daybook
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -66,6 +67,24 @@ private struct AnsweringTransport: Transport {
         // What stays on the device is no action.
         let kept = try await store.append(CityAccessed(cityId: "lisbon"))
         #expect(try await store.outbox.action(kept.id) == nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("OUT-4"))
+    func `actions wait in the order of the calls, also where the clock steps back`() async throws {
+        let seconds = Mutex<TimeInterval>(1_771_756_200)
+        let store = try await OfflineStore.inMemory(
+            account: "u", clock: { Date(timeIntervalSince1970: seconds.withLock { $0 }) })
+        let cities = ["oslo", "porto", "lisbon"]
+        for city in cities {
+            try await store.cities.save(city, by: "u")
+            seconds.withLock { $0 -= 3_600 }
+        }
+        #expect(store.outbox.pending.map(\.entityId) == cities)
+        // The times run backwards: they are not what orders the actions.
+        #expect(
+            store.outbox.pending.map(\.timestamp.milliseconds)
+                == [1_771_756_200_000, 1_771_752_600_000, 1_771_749_000_000])
         try await store.close()
     }
 }

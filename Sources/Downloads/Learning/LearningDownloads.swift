@@ -211,8 +211,9 @@ public actor LearningDownloads {
     ///
     /// While the store is suspended it rests; what that has interrupted it begins anew afterwards.
     ///
-    /// - Parameter untilIdle: whether it ends, too, when all that is due is fetched, is not to be had,
-    ///   or waits for another network or its next try: for an app that the system wakes to fetch.
+    /// - Parameter untilIdle: true to return once all due work is fetched, unavailable, or waiting for
+    ///   another network or its next try: for an app that the system wakes to fetch. Its beginning
+    ///   counts as the start of the app, too. While another call runs, it returns at once.
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; nor is a full disk: it tries again after a while as after one of those.
     public func run(untilIdle: Bool = false) async throws {
@@ -237,9 +238,10 @@ public actor LearningDownloads {
         do {
             for await _ in wakes {
                 guard !Task.isCancelled else { break }
-                try await work()
-                // What the network is like is told soon after the start.
-                if untilIdle, path != nil, await !store.isSuspended { break }
+                // The reachability reports the first path after the loop has begun.
+                let knowsPath = path != nil
+                let isWholeStep = try await work()
+                if untilIdle, knowsPath, isWholeStep, !hasWork { break }
             }
             result = .success(())
         } catch let error as LogError where error.code == .closed {
@@ -262,12 +264,19 @@ public actor LearningDownloads {
         wake?.yield()
     }
 
-    private func work() async throws {
-        do { try await step() } catch let error as LogError where error.code == .suspended {
+    /// - Returns: false if the store is suspended.
+    private func work() async throws -> Bool {
+        do {
+            try await step()
+            return true
+        } catch let error as LogError where error.code == .suspended {
             // It goes on when the store is resumed.
             setTimer(nil, now: Timestamp(milliseconds: 0))
+            return false
         }
     }
+
+    private var hasWork: Bool { (try? permit(path)) != nil && next() != nil }
 
     /// Fetches what is due, one after the other.
     private func step() async throws {

@@ -1,39 +1,39 @@
-// The lines of a log as they leave it: byte for byte and in order, without their place there.
+// Exports the lines of a log byte for byte, in order, without their positions.
 // Spec/logtool.md, TOOL-10.
 
 import LogFormat
 import LogStorage
 
-/// What an export has written.
+/// The result of an export.
 public struct ExportSummary: Hashable, Sendable {
-    /// How many events.
+    /// The number of events.
     public var events = 0
-    /// How many bytes.
+    /// The number of bytes.
     public var bytes = 0
-    /// The first of them.
+    /// The position of the first exported event; nil without any.
     public var first: Position?
-    /// The last of them.
+    /// The position of the last exported event; nil without any.
     public var last: Position?
-    /// The last position that was read, wanted or not.
+    /// The last position read, exported or not.
     package var reached: Position?
 
-    /// Nothing.
+    /// Creates an empty summary.
     public init() {}
 }
 
-/// Which events of a log are exported.
+/// A selection of a log's events to export.
 package struct EventExport: Sendable {
     /// Their types as stored; nil for all.
     package var types: Set<String>?
-    /// From this position on …
+    /// The first position to export.
     package var from = Position(1)
-    /// … up to this one; nil for the end.
+    /// The last position to export; nil for the end of the log.
     package var to: Position?
 
-    /// All events.
+    /// Creates an export of all events.
     package init() {}
 
-    /// Reads a log and hands on each wanted line with its line feed.
+    /// Reads a log and passes on each selected line with its line feed.
     ///
     /// - Parameter summary: what was handed on, after each line.
     /// - Returns: how the reading ended.

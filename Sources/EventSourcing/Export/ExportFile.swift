@@ -15,18 +15,18 @@ package final class ExportFile {
 
     private static let bufferBytesMax = 256 * 1024
 
-    /// What becomes of a file that is there already.
+    /// The handling of an existing file.
     package enum Replacement: Sendable {
-        /// It is replaced.
+        /// Replaces it.
         case allowed
-        /// It is refused; with how to allow it.
+        /// Refuses it; the text says how to allow it.
         case refused(String)
     }
 
-    /// Begins a file.
+    /// Creates the temporary file.
     ///
     /// - Parameters:
-    ///   - replacement: what becomes of a file that is there already.
+    ///   - replacement: the handling of an existing file.
     ///   - log: the folder of a log, in which no such file belongs.
     /// - Throws: `LogError` (`io`) for a file that must not be made there.
     package init(_ path: String, _ replacement: Replacement, log: String) throws(LogError) {
@@ -34,9 +34,10 @@ package final class ExportFile {
         self.replacement = replacement
         try Self.check(path, replacement)
         let folder = URL(filePath: path).deletingLastPathComponent()
-        guard folder.resolvingSymlinksInPath().path != Self.resolved(log) else {
+        let (own, other) = (folder.resolvingSymlinksInPath().path + "/", Self.resolved(log) + "/")
+        guard !own.hasPrefix(other) else {
             throw LogError(
-                .io, path: path, "the file must not lie in the log's own folder. Name another")
+                .io, path: path, "the path is in the log's folder. Choose another path")
         }
         let name = URL(filePath: path).lastPathComponent
         temporary = folder.appending(path: ".\(name).\(UUID().uuidString).part").path
@@ -47,19 +48,23 @@ package final class ExportFile {
         URL(filePath: path, directoryHint: .isDirectory).resolvingSymlinksInPath().path
     }
 
-    /// May the file be made? Looks at the name itself, not at what a link leads to.
+    /// Checks that the file may be created. Looks at the name itself, not at what a link leads to.
     private static func check(
         _ path: String, _ replacement: Replacement
     ) throws(LogError) {
         guard let found = try? FileManager.default.attributesOfItem(atPath: path) else { return }
         // A device or a pipe would be replaced, not written to.
         guard found[.type] as? FileAttributeType == .typeRegular else {
-            throw LogError(.io, path: path, "there is something else than a file. Name another")
+            throw LogError(
+                .io, path: path, "the path exists and is not a regular file. Choose another path")
         }
         if case .refused(let advice) = replacement {
-            throw LogError(.io, path: path, "the file exists. Name another, or \(advice)")
+            throw LogError(.io, path: path, "the file exists. Choose another path, or \(advice)")
         }
     }
+
+    /// Whether there is a file that this one is to replace.
+    package var replacesFile: Bool { FileManager.default.fileExists(atPath: path) }
 
     /// Appends bytes.
     package func write(_ bytes: [UInt8]) throws(LogError) {

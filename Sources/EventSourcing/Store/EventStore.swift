@@ -670,15 +670,15 @@ public actor EventStore {
     /// - Parameters:
     ///   - refuse: looks at the views, with nothing in between; if it throws, the store goes on as
     ///     before.
-    ///   - folders: what the log keeps outside its folder and can be had again. Deleted first, so
-    ///     that nothing of a log that is gone is left in them; if that fails, the store goes on.
+    ///   - folders: folders outside the log's whose files can be fetched again. Deleted before the log;
+    ///     if that fails, the store stays open.
     ///   - forget: deletes the log's secrets, if it has some. Called when it is decided that the log
     ///     is gone, and before it goes; if it throws, or the process ends, whoever opens the folder
     ///     must do it.
     /// - Throws: what `refuse` and `forget` throw; `LogError` as `Log.beginErasure()`.
     package func erase(
         unless refuse: @Sendable (Transaction) throws -> Void,
-        with folders: [String] = [],
+        removing folders: [String] = [],
         forgetting forget: (@Sendable () async throws -> Void)? = nil
     ) async throws {
         repeat {
@@ -698,6 +698,8 @@ public actor EventStore {
             try? log.close()
             throw error
         }
+        // Work that was under way when the store ended may have made them anew.
+        for folder in folders { try? environment.fileSystem.erase(folder) }
         try log.finishErasure()
     }
 

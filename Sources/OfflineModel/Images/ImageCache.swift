@@ -22,7 +22,7 @@ public actor ImageCache {
     package nonisolated let files: FileStore
     /// The files beside the log, where the bytes of images lay before the app named a cache folder;
     /// nil where they still do.
-    private let logFiles: FileStore?
+    private nonisolated let logFiles: FileStore?
     /// What the app has said; nil follows the settings.
     private var ownLimits: ImageCacheLimits?
     /// The present limits: those of the settings in this store, unless the app has said others.
@@ -124,7 +124,12 @@ public actor ImageCache {
 
     /// Where an image lies, for those who want a path. Nobody has checked that it is there, nor its
     /// content; `image(_:_:)` does.
-    public nonisolated func path(of image: StoredImage) -> String { files.path(of: image.file) }
+    public nonisolated func path(of image: StoredImage) -> String {
+        if let logFiles, !files.contains(image.file), logFiles.contains(image.file) {
+            return logFiles.path(of: image.file)
+        }
+        return files.path(of: image.file)
+    }
 
     /// Records once that no image is there any more if the system has deleted the cache folder;
     /// images that lie beside the log still are there. O(1), and O(files beside the log) where it
@@ -133,7 +138,7 @@ public actor ImageCache {
         let view = view
         guard let logFiles, ImageKind.allCases.contains(where: { view.size(of: $0).images > 0 }),
             await files.isFolderMissing,
-            await !logFiles.ids().contains(where: view.refers)
+            await !logFiles.ids().contains(where: view.refers), await files.isFolderMissing
         else { return }
         // Where it cannot be recorded, each image is found missing by itself.
         _ = try? await clearAll()
@@ -466,6 +471,10 @@ public actor ImageCache {
         let garbage = garbage
         self.garbage = []
         _ = try? await self.files.collect(only: garbage)
+        if let logFiles {
+            let beside = garbage.filter(logFiles.contains)
+            if !beside.isEmpty { _ = try? await logFiles.collect(only: beside) }
+        }
     }
 }
 

@@ -13,7 +13,9 @@ extension FileStore {
 
     /// The files beside a log whose images lie in a store of their own. An image keeps its file here
     /// only as long as it has none there: until it is looked at for the first time.
-    package static func beside(_ events: EventStore, images: FileStore) -> FileStore {
+    package static func besideLog(_ events: EventStore, excludingImagesIn images: FileStore)
+        -> FileStore
+    {
         FileStore(events) { file in
             events.projections.contains { view in
                 guard let view = view as? any FileReferring, view.refers(to: file) else {

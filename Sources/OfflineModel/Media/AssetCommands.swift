@@ -161,7 +161,7 @@ public struct AssetCommands: Sendable {
         }
     }
 
-    private static func delete(
+    static func delete(
         _ ids: [String], in transaction: inout EventStore.Transaction
     ) throws -> [String] {
         let assets = transaction.view(AssetsView.self)

@@ -44,7 +44,7 @@ public struct DeviceMediaCommands: Sendable {
     /// selected and in none that is excluded.
     ///
     /// - Parameters:
-    ///   - count: at most so many.
+    ///   - count: the maximum number of assets.
     ///   - albums: the ids of the device's albums that an asset is in, by the device's id of the asset:
     ///     only the device knows.
     /// - Complexity: O(assets), and one call for each that is on the device only.
@@ -66,7 +66,7 @@ public struct DeviceMediaCommands: Sendable {
     }
 
     /// Records that a backup of albums of the device is done: `lastBackup` of those that are stored,
-    /// and that backups fail no more (`backupFailedSince`).
+    /// and deletes `backupFailedSince`.
     public func recordBackup(of albumIds: [String]) async throws {
         try await store.write { transaction in
             let view = transaction.view(DeviceMediaView.self)
@@ -80,7 +80,7 @@ public struct DeviceMediaCommands: Sendable {
         }
     }
 
-    /// Records since when backups fail (`backupFailedSince`), unless that is on record.
+    /// Records the time of the first failed backup (`backupFailedSince`), unless one is recorded.
     public func recordBackupFailure() async throws {
         try await store.write { transaction in
             guard transaction.view(SettingsView.self)[.backupFailedSince] == nil else { return }

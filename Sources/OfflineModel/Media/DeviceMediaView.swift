@@ -119,16 +119,6 @@ public struct DeviceMediaView: ListableView {
     /// All ETags, by user. O(n log n).
     public var allETags: [AssetETag] { etags.all }
 
-    /// The ETag that was stored last, of whichever user. O(users).
-    var newestETag: AssetETag? {
-        allETags.max { one, other in
-            guard let first = stamp(ofETag: one.id), let second = stamp(ofETag: other.id) else {
-                return false
-            }
-            return first < second
-        }
-    }
-
     /// A file of the device; nil if nothing is known of it. O(1).
     public func deviceAsset(_ id: String, on platform: DevicePlatform) -> DeviceAsset? {
         assets(platform)[EntityID(id)]

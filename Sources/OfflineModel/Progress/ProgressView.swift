@@ -67,7 +67,7 @@ public struct ProgressView: ListableView {
     /// and the last completion the view keeps none, so if the first was earlier and the last was not,
     /// that is `start` itself (LRN-42).
     private static func earliestTime(
-        from start: Timestamp, _ first: Stamp, _ last: Stamp
+        from start: Timestamp, first: Stamp, last: Stamp
     ) -> Timestamp? {
         if first.time >= start { return first.time }
         return last.time >= start ? start : nil
@@ -185,9 +185,9 @@ public struct ProgressView: ListableView {
         guard let learner = learners[EntityID(userId)] else { return nil }
         let start = start ?? Timestamp(milliseconds: Timestamp.range.lowerBound)
         let lessons = learner.lessons.values.lazy.flatMap { $0.values }
-            .compactMap { Self.earliestTime(from: start, $0.first, $0.last) }
+            .compactMap { Self.earliestTime(from: start, first: $0.first, last: $0.last) }
         let reviews = learner.reviews.values.lazy
-            .compactMap { Self.earliestTime(from: start, $0.first, $0.last.stamp) }
+            .compactMap { Self.earliestTime(from: start, first: $0.first, last: $0.last.stamp) }
         return [lessons.min(), reviews.min()].compactMap(\.self).min()
     }
 

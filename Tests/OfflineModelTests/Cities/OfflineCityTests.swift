@@ -103,6 +103,32 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-1", "CITY-2", "VIEW-5"))
+    func `the row of a cached city has members that no type names, and the paths of its images`()
+        async throws
+    {
+        let bench = try await Bench()
+        let image = Bench.image("hero", bytes: 10)
+        let json = Bench.json("lisbon", more: #""mayor":{"since":2021}"#)
+        let city = try await bench.store.cities.cache(
+            json: json, images: [image], isExplicit: true, for: "u")
+        let data = try await bench.store.events.event(id: city.event)?.content.json
+        let row = try #require(bench.store.view(CitiesView.self).rows().first)
+            .filled { $0 == city.event ? data : nil }
+        let fields = Dictionary(
+            uniqueKeysWithValues: row.fields.map {
+                ($0.name, String(decoding: $0.json, as: UTF8.self))
+            })
+        #expect(fields["cityId"] == #""lisbon""#)
+        #expect(fields["cityData"] == String(decoding: json, as: UTF8.self))
+        // The path in the row begins below the log's folder, which may move.
+        let file = try #require(city.images.first?.file)
+        #expect(fields["images"]?.contains(#""localUri":"files/\#(file)""#) == true)
+        #expect(bench.store.files.path(of: file) == "/log/files/\(file)")
+        #expect(bench.files["/log/files/\(file)"] == image.content)
+        try await bench.store.close()
+    }
+
     @Test(
         .verifies("CITY-2"),
         arguments: [

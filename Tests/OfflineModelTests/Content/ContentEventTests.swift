@@ -52,6 +52,9 @@ private let file = String(repeating: "0a", count: 32)
         arguments: [
             ("cities.listed", "{}"), ("cities.listed", #"{"cities":[\#(listed),\#(listed)]}"#),
             ("cities.listed", #"{"cities":[{"code":"a"}]}"#), ("cities.listed", #"{"cities":{}}"#),
+            ("cities.listed", #"{"cities":[\#(listed.replacing("\"n\"", with: "\"\""))]}"#),
+            ("cities.listed", #"{"cities":[\#(listed.replacing("\"a\"", with: "\"\""))]}"#),
+            ("cities.listed", #"{"cities":[\#(listed.replacing("\"s\"", with: "\"\""))]}"#),
             ("languages.listed", #"{"city":"","languages":[]}"#),
             ("languages.listed", #"{"city":"c","languages":[{"code":"en","name":null}]}"#),
             ("languages.listed", #"{"city":"c","languages":[{"code":"en"},{"code":"\u0065n"}]}"#),

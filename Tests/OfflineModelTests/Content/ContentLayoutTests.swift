@@ -500,6 +500,29 @@ private let time = "2011-02-04T00:00:00.000Z"
         try await bench.store.close()
     }
 
+    @Test(.verifies("CONT-14", "CONT-15", "CONT-35"))
+    func `a folder with four cities is kept whole, and a use of one leaves three`() async throws {
+        let bench = try await Bench()
+        var folder = [
+            "cities-meta.json": """
+            {"a":{"last_usage":"2019-08-12T00:00:00Z"},"b":{"last_usage":"2019-08-13T00:00:00Z"},
+            "c":{"last_usage":"2019-08-14T00:00:00Z"}}
+            """
+        ]
+        for city in ["a", "b", "c", "d"] {
+            folder["content/\(city)/en/pois.json"] =
+                #"[{"path":"/\#(city)/","title":"","content":"","last_update":"\#(time)"}]"#
+        }
+        try bench.put(folder)
+        let taken = try await bench.takeOver()
+        #expect(taken.cities == 4 && taken.pages == 4)
+        #expect(bench.store.view(PagesView.self).cityCodes == ["a", "b", "c", "d"])
+        // The city that was never used is the first to go.
+        #expect(try await bench.store.content.use("a") == ["d"])
+        #expect(bench.store.view(PagesView.self).cityCodes == ["a", "b", "c"])
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CONT-35"))
     func `an app takes a folder over by itself, and where there is none it is told so`()
         async throws
@@ -726,6 +749,33 @@ private let time = "2011-02-04T00:00:00.000Z"
         #expect(summary.leftOut[0].contains("https://x.example/1 of the page /p/"))
         let list = try #require(bench.folder()["resource-cache/a/files.json"])
         #expect(list.contains("https://x.example/3") && !list.contains("https://x.example/2"))
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CONT-33"))
+    func `of two files under one path and URL in two languages one is left out and named`()
+        async throws
+    {
+        let bench = try await Bench()
+        let (url, lastUpdate) = ("https://x.example/t.png", try #require(ZonedTime(time)))
+        for (language, file) in [("de", "one"), ("en", "other"), ("fr", "one")] {
+            try await bench.store.content.store(
+                city: "a", language: language, pages: [],
+                resources: [
+                    ContentResource(
+                        path: "/p/", url: url, lastUpdate: lastUpdate,
+                        content: .bytes(Array(file.utf8)))
+                ], lastUpdate: lastUpdate)
+        }
+        let summary = try await bench.export()
+        #expect(summary.resources == 2 && summary.leftOut.count == 1)
+        let note = try #require(summary.leftOut.first)
+        #expect(note.contains("\(url) of the page /p/") && note.contains("another language"))
+        let written = bench.folder()
+        let list = try #require(written["resource-cache/a/files.json"])
+        #expect(list.contains(#""de":"#) && list.contains(#""fr":"#) && !list.contains(#""en":"#))
+        let name = try ResourceName(path: "/p/", url: url)
+        #expect(written["resource-cache/a/files/\(name)"] == "one")
         try await bench.store.close()
     }
 

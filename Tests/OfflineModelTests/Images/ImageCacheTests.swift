@@ -233,6 +233,32 @@ private struct NoNetwork: Error {}
         try await bench.store.close()
     }
 
+    @Test(.verifies("IMG-6"))
+    func `limits of the settings above the bounds count as the bounds`() async throws {
+        let bench = try await Bench()
+        let (settings, images) = (bench.store.settings, bench.store.images)
+        try await images.setLimits(nil)
+        let bounds = [16_384, 2_048, 2_048]
+        for excess in [-1, 0, 1, 1_000_000] {
+            try await settings.put(.thumbnailCacheSize, bounds[0] + excess)
+            try await settings.put(.imageCacheSize, bounds[1] + excess)
+            try await settings.put(.albumThumbnailCacheSize, bounds[2] + excess)
+            let limits = await images.limits
+            let counting = ImageKind.allCases.map { limits[$0] }
+            #expect(counting == bounds.map { $0 + min(excess, 0) })
+        }
+        // Images above the bound are removed, although the setting allows them.
+        try await bench.store.files.store([1]) { file in
+            try await bench.store.events.append(
+                (0..<2_060).map {
+                    try EventDraft(ImageCached(kind: .preview, id: "\($0)", file: file, size: 1))
+                })
+        }
+        try await images.setLimits(nil)
+        #expect(bench.view.size(of: .preview).images == 2_048)
+        try await bench.store.close()
+    }
+
     @Test(.verifies("IMG-7"))
     func `a file that is missing or damaged is a miss, and is recorded as one`() async throws {
         let bench = try await Bench()

@@ -413,6 +413,26 @@ private actor Library {
         try await store.close()
     }
 
+    @Test(.verifies("MED-7", "MED-8"))
+    func `an album that was put has all its fields and links after reopening`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        let whole = Album(
+            id: "s", remoteId: "r", ownerId: "u", name: "Caf\u{E9}",
+            createdAt: try #require(ZonedTime("2023-11-20T14:06:57.863+01:00")),
+            modifiedAt: time(1), startDate: time(2), endDate: time(3), thumbnailAssetId: "a")
+        try await store.assets.put(asset("a"))
+        try await store.albums.put(whole)
+        try await store.albums.link("s", assets: ["a"], users: ["v"])
+        try await store.close()
+        store = try await openStore(files)
+        #expect(store.albums.album("s").current == whole)
+        #expect(store.albums.album(remoteId: "r").current == whole)
+        #expect(store.albums.assetIDs(of: "s").current == ["a"])
+        #expect(store.albums.userIDs(of: "s").current == ["v"])
+        try await store.close()
+    }
+
     // MARK: The small collections
 
     @Test(.verifies("MED-10", "MED-11"))
@@ -444,6 +464,32 @@ private actor Library {
         #expect(device.backupAlbums.current.isEmpty && device.duplicates.current == ["e"])
         #expect(device.etag(of: "u").current == nil)
         #expect(device.deviceAssets(on: .android).current.map(\.id) == ["y"])
+        #expect(device.deviceAssets(on: .ios).current == [ios])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-10", "MED-11"))
+    func `the small collections are the same after reopening`() async throws {
+        let files = InMemoryFileSystem()
+        var store = try await openStore(files)
+        let camera = BackupAlbum(
+            id: "1", name: "Camera", selection: .include,
+            lastBackup: ZonedTime("2023-11-20T14:06:57.863+01:00"))
+        let etag = AssetETag(id: "u", assetCount: 7, time: time(9))
+        let android = DeviceAsset.android(id: "x", hash: "h", modifiedTime: time(2))
+        let untimed = DeviceAsset.android(id: "y", hash: "h")
+        let ios = DeviceAsset.ios(id: "x", hash: "i", modifiedTime: time(3))
+        try await store.deviceMedia.put([camera])
+        try await store.deviceMedia.addDuplicates(["d"])
+        try await store.deviceMedia.put(etag)
+        try await store.deviceMedia.put([android, untimed, ios])
+        try await store.close()
+        store = try await openStore(files)
+        let device = store.deviceMedia
+        #expect(device.backupAlbums.current == [camera])
+        #expect(device.duplicates.current == ["d"])
+        #expect(device.etag(of: "u").current == etag)
+        #expect(device.deviceAssets(on: .android).current == [android, untimed])
         #expect(device.deviceAssets(on: .ios).current == [ios])
         try await store.close()
     }

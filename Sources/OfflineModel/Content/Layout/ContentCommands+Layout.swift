@@ -5,22 +5,22 @@ import EventSourcing
 import Foundation
 import LogStorage
 
-/// What was taken over from a folder.
+/// The result of an import.
 public struct ContentImport: Hashable, Sendable {
-    /// How many events were recorded; 0 where the log knew all of it.
+    /// The number of recorded events; 0 where the log knew all of it.
     public var events = 0
-    /// How many cities the folder has.
+    /// The number of cities in the folder.
     public var cities = 0
-    /// How many pages, in all languages.
+    /// The number of pages in all languages.
     public var pages = 0
-    /// How many resources were read.
+    /// The number of resources that were read.
     public var resources = 0
-    /// What was passed over, in words.
+    /// A description of each skipped entry.
     public var notes: [String] = []
 }
 
 extension ContentCommands {
-    /// Takes over a folder of content as an app before may have kept it: `cities-meta.json`,
+    /// Imports a content folder, as another app may have kept it: `cities-meta.json`,
     /// `cities.json`, `content` and `resource-cache` (`Spec/content.md`, CONT-30 and CONT-35). Records
     /// what the folder says and the log does not; doing it again adds nothing. All of the folder is
     /// read and checked first. Durable on return.

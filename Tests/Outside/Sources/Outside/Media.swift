@@ -102,6 +102,7 @@ package enum Media {
         guard store.deviceMedia.backupDecision(under: conditions) == .start else { return }
         for photo in store.deviceMedia.backupCandidates(albums: { library.albums(of: $0) }) {
             try await server.upload(photo)
+            if let localId = photo.localId { try await store.deviceMedia.addDuplicates([localId]) }
         }
         try await store.deviceMedia.recordBackup(of: ["camera"])
         // Media-8 ends
