@@ -18,6 +18,12 @@ let package = Package(
         .executable(name: "logtool", targets: ["logtool"]),
         .executable(name: "syncserver", targets: ["syncserver"]),
     ],
+    traits: [
+        .trait(
+            name: "TLS",
+            description: "syncserver speaks TLS itself. Costs a build of BoringSSL."),
+        .default(enabledTraits: ["TLS"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
@@ -135,7 +141,9 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(
+                    name: "HummingbirdTLS", package: "hummingbird",
+                    condition: .when(traits: ["TLS"])),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -6,7 +6,6 @@ import EventSourcing
 import Foundation
 import Hummingbird
 import HummingbirdCore
-import HummingbirdTLS
 import Logging
 import NIOCore
 import OfflineModel
@@ -198,40 +197,14 @@ struct Serve: AsyncParsableCommand {
                     maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 16 * 1024,
                     maxHeaderFieldCount: 100)))
         guard let tlsCertificate, let tlsKey else { return http }
-        var tls: TLSConfiguration
-        do {
-            tls = .makeServerConfiguration(
-                certificateChain: try NIOSSLCertificate.fromPEMFile(tlsCertificate)
-                    .map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(file: tlsKey, format: .pem)))
-        } catch {
+        #if TLS
+            return try http.encrypted(certificate: tlsCertificate, key: tlsKey)
+        #else
             throw SyncServer.failure(
-                "cannot use the certificate \(tlsCertificate) with the key \(tlsKey): both must "
-                    + "be PEM files", 65)
-        }
-        tls.minimumTLSVersion = .tlsv12
-        tls.cipherSuites = Self.cipherSuites
-        // A connection that ends keeps its descriptor until the client has said that it ends, too. That
-        // need not be waited for (RFC 8446, 6.1), and a client that never says it must cost nothing.
-        tls.shutdownTimeout = .milliseconds(100)
-        do {
-            // Otherwise OpenSSL looks at the two together only once the server listens.
-            _ = try TLSChannel(HTTP1Channel(responder: { _, _, _ in }), tlsConfiguration: tls)
-            return try .tls(http, tlsConfiguration: tls)
-        } catch {
-            throw SyncServer.failure(
-                "the certificate \(tlsCertificate) does not fit the key \(tlsKey): give the key "
-                    + "that it was issued for, and put the server's own certificate first", 65)
-        }
+                "this syncserver was built without TLS: build it without --disable-default-traits, or "
+                    + "give --behind-tls-proxy", 69)
+        #endif
     }
-
-    /// The suites of TLS 1.2, whose defaults include some without forward secrecy and with CBC.
-    /// Those of TLS 1.3 are all good, and not to be chosen.
-    private static let cipherSuites = [
-        "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
-        "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
-        "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
-    ].joined(separator: ":")
 }
 
 extension Logger.Level: @retroactive ExpressibleByArgument {}
