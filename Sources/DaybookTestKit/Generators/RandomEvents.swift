@@ -36,8 +36,10 @@ extension Choices {
         case 5: return PreferencesUpdated(userId: user, changes: preferenceChanges())
         case 6: return CourseActivated(userId: user, courseId: entityID())
         case 7:
+            // Mostly one lesson: only a completion between its first and its last can go.
             return LessonCompleted(
-                userId: user, courseId: element(of: ["c", "d"]), lessonId: element(of: ["l", "m"]),
+                userId: bool(oneIn: 4) ? user : "u", courseId: bool(oneIn: 4) ? "d" : "c",
+                lessonId: bool(oneIn: 4) ? "m" : "l",
                 score: bool() ? Double(int(in: 0...3)) / 4 : nil)
         default:
             // Mostly one session: only a third completion of it supersedes another.
