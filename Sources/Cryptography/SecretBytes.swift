@@ -1,4 +1,4 @@
-// Bytes that nobody else may read, and that do not stay in memory when they are not needed any more.
+// Secret bytes. Their memory is overwritten before it is freed.
 
 #if canImport(CryptoKit)
     import Darwin

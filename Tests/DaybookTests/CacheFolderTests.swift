@@ -308,6 +308,13 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
         } throws: {
             ($0 as? EventError)?.code == .refused
         }
+        await #expect {
+            _ = try await OfflineStore.openShared(
+                at: URL(filePath: "/log"), cache: URL(filePath: "/log/cache"),
+                environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: noTimers))
+        } throws: {
+            ($0 as? EventError)?.code == .refused
+        }
         let folder = try Folder()
         let outside = folder.url.appending(path: "outside").path
         let cache = folder.url.appending(path: "cache")

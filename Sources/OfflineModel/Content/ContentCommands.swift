@@ -29,7 +29,8 @@ public struct ContentCommands: Sendable {
     /// Stores the list of cities; an unchanged one is not recorded again. Durable on return.
     ///
     /// - Throws: `EventError` (`invalidData`) for an empty name, code or sorting name, or a code
-    ///   that stands there twice; `tooLarge` for a list of more than 1 MiB; `LogError` as `EventStore.append`.
+    ///   that occurs twice; `tooLarge` for a list of more than 1 MiB; `LogError` as
+    ///   `EventStore.append`.
     /// - Complexity: O(cities).
     public func list(_ cities: [ListedCity]) async throws {
         let listed = CitiesListed(cities: cities)

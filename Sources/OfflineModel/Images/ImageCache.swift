@@ -122,8 +122,8 @@ public actor ImageCache {
         }
     }
 
-    /// Where an image lies, for those who want a path. Nobody has checked that it is there, nor its
-    /// content; `image(_:_:)` does.
+    /// The path of an image's file, for an image view. Neither its existence nor its content is checked;
+    /// `image(_:_:)` checks both.
     public nonisolated func path(of image: StoredImage) -> String {
         if let logFiles, !files.contains(image.file), logFiles.contains(image.file) {
             return logFiles.path(of: image.file)
