@@ -101,7 +101,15 @@ package struct LogCursor: Sendable {
         let start = position
         try refresh()
         while let here = place {
-            switch try read(here, through: limit, body) {
+            let end: End
+            do {
+                end = try read(here, through: limit, body)
+            } catch let error as LogError where error.code == .corrupt && here.unsealed == nil {
+                // Damage in the last segment has one place for readers and writers.
+                if try !hasSegment(behind: here.base) { _ = try judgeEnd(fromStart: true) }
+                throw error
+            }
+            switch end {
             case .stopped: return false
             case .footer(let footer, let offset):
                 position = max(position, footer.coveredThrough)
@@ -114,7 +122,10 @@ package struct LogCursor: Sendable {
                     place = try open(here.base)
                     continue
                 }
-                if let damage { try check(damage) }
+                if let damage, let unsealed = try check(damage) {
+                    place = unsealed
+                    continue
+                }
                 return true
             }
         }
@@ -187,16 +198,25 @@ package struct LogCursor: Sendable {
 
     /// Throws where something proves that damage at the live end had been synced; otherwise it may be
     /// a write that is under way or was torn.
-    private func check(_ damage: ScanDamage) throws {
+    ///
+    /// - Returns: the beginning of a compacted segment: its lines before the damage, after legal holes,
+    ///   are still to be read. Nil for any other segment.
+    private mutating func check(_ damage: ScanDamage) throws -> Place? {
         do {
             _ = try judgeEnd()
         } catch let error as LogError where error.code == .corrupt {
             // The first damage of a compacted segment may be after the hole that stopped the scan. An
             // end where no writer ends a file may be a write that is under way.
             let size = try place.map { try $0.file.size() } ?? .max
-            guard let offset = error.offset, offset >= damage.offset, offset < size else { return }
-            throw error
+            guard let here = place, let offset = error.offset, offset >= damage.offset,
+                offset < size
+            else { return nil }
+            guard let unsealed = try unsealedPlace(here.base),
+                unsealed.unsealed?.salvage.isCompacted ?? false
+            else { throw error }
+            return unsealed
         }
+        return nil
     }
 
     // MARK: Finding the place
@@ -267,7 +287,8 @@ package struct LogCursor: Sendable {
         if bases.last.map({ $0 > base }) ?? false {
             do throws(LogError) {
                 return try place(
-                    in: SealedSegment(SegmentName.of(base), in: directory, fileSystem))
+                    in: SealedSegment(
+                        SegmentName.of(base), in: directory, fileSystem, findsIDs: false))
             } catch let error where error.code == .corrupt {
                 // Lines before a damaged footer are found by their frames.
                 guard let place = try unsealedPlace(base) else { throw error }
@@ -290,7 +311,8 @@ package struct LogCursor: Sendable {
         if let found {
             return try place(
                 in: SealedSegment(
-                    last: path, file: file, footer: found.footer, footerAt: found.start))
+                    last: path, file: file, footer: found.footer, footerAt: found.start,
+                    findsIDs: false))
         }
         let frame: FrameEntry
         if let hint, hint.base == base {
@@ -314,8 +336,7 @@ package struct LogCursor: Sendable {
             sealed: sealed)
     }
 
-    /// The beginning of a segment that others follow and that has no usable footer; nil where it has
-    /// one.
+    /// The beginning of a segment that should be sealed and has no usable footer; nil where it has one.
     private mutating func unsealedPlace(_ base: Position) throws(LogError) -> Place? {
         let path = path(base)
         let (file, footer) = try storage { () throws(FileError) in
@@ -362,18 +383,19 @@ package struct LogCursor: Sendable {
     /// The id of the log, once a segment was opened.
     var logID: UInt128? { first?.logID }
 
-    /// What the log's last segment is, judged from the last frame that was read, and its name.
+    /// What the log's last segment is, and its name.
     ///
+    /// - Parameter fromStart: false judges from the last frame that was read.
     /// - Throws: as `Recovery.judge`. While a writer is at work, the answer may be wrong: it is to be
     ///   believed only if nothing new has come when the log is polled again.
-    func judgeEnd() throws -> (last: LastSegment, name: String) {
+    func judgeEnd(fromStart: Bool = false) throws -> (last: LastSegment, name: String) {
         let names = try LogDirectory.segments(of: directory, fileSystem)
         guard let name = names.last else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
         let file = try Recovery.openToRead(name, in: directory, fileSystem)
         var from: FrameEntry?
-        if let place, place.base == SegmentName.base(name),
+        if !fromStart, let place, place.base == SegmentName.base(name),
             try identity(of: file) == place.identity
         {
             from = place.frame

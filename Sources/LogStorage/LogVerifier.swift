@@ -155,7 +155,7 @@ package struct LogVerifier {
             return (file, try SegmentFooter.read(atEndOf: file)?.footer)
         }
         guard footer == nil else {
-            let segment = try SealedSegment(name, in: directory, fileSystem)
+            let segment = try SealedSegment(name, in: directory, fileSystem, findsIDs: false)
             try segment.header.check(isOf: &first, path)
             try verify(segment, &found, &summary, line)
             return segment.footer.coveredThrough.next
@@ -166,15 +166,25 @@ package struct LogVerifier {
         let segment = try UnsealedSegment(path, file: file, header: header, before: following)
         found.append(Finding(segment.error, in: name))
         guard segment.last >= header.base else { return following }
-        try segment.salvage.forEachLine(of: file, in: header.base...segment.last) { prefix, text in
-            summary.events += 1
-            summary.plaintextBytes += text.byteCount + 1
-            if let wrong = line(prefix, text) { found.append(Self.badLine(name, prefix, wrong)) }
-        }
+        try verifyLines(of: segment, name, &found, &summary, line)
         // A compacted segment may answer for more positions than it has lines; lines that are lost at
         // the end are part of the finding.
         return segment.salvage.isCompacted || segment.lacksLinesAtEnd
             ? following : segment.last.next
+    }
+
+    /// Verifies the lines of a segment that has no usable footer.
+    private func verifyLines(
+        of segment: UnsealedSegment, _ name: String, _ found: inout [Finding],
+        _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
+    ) throws {
+        guard segment.last >= segment.header.base else { return }
+        let positions = segment.header.base...segment.last
+        try segment.salvage.forEachLine(of: segment.file, in: positions) { prefix, text in
+            summary.events += 1
+            summary.plaintextBytes += text.byteCount + 1
+            if let wrong = line(prefix, text) { found.append(Self.badLine(name, prefix, wrong)) }
+        }
     }
 
     private func verifyLast(
@@ -209,7 +219,8 @@ package struct LogVerifier {
                     // The room behind the footer may not have been cut off yet, and the name may
                     // lead to a compacted file by now: it is the file read that is verified.
                     let segment = try SealedSegment(
-                        last: path, file: file, footer: footer, footerAt: footerAt)
+                        last: path, file: file, footer: footer, footerAt: footerAt,
+                        findsIDs: false)
                     try segment.header.check(isOf: &first, path)
                     try verify(segment, &found, &summary, line)
                 case .closed(let live), .live(let live), .torn(let live, _):
@@ -224,9 +235,14 @@ package struct LogVerifier {
             } catch let error as LogError where error.code == .corrupt && attempt < 4 {
                 attempt += 1
             } catch {
-                found += lines
-                summary.events += events
-                summary.plaintextBytes += bytes
+                // Of a compacted segment more can be read than a scan without holes has read.
+                if let segment = try? recovery.compactedWithoutFooter(file, path) {
+                    try verifyLines(of: segment, name, &found, &summary, line)
+                } else {
+                    found += lines
+                    summary.events += events
+                    summary.plaintextBytes += bytes
+                }
                 throw error
             }
         }
@@ -263,6 +279,7 @@ package struct LogVerifier {
         let footer = segment.footer
         var contents = SegmentContents(base: segment.header.base, ids: .none)
         var isWhole = true
+        var indexError: LogError?
         var scanner = SegmentScanner(
             segment.file, expecting: segment.header.base, allowsHoles: footer.isCompacted)
         scan: while true {
@@ -276,14 +293,21 @@ package struct LogVerifier {
                     if let wrong = line(scanned.prefix, bytes) {
                         found.append(Self.badLine(name, scanned.prefix, wrong))
                     }
-                    let candidates = try segment.candidateFrames(id: scanned.prefix.id)
-                    if !candidates.contains(where: { $0.offset == commit.frameOffset }) {
-                        found.append(
-                            Finding(
-                                code: "id-index", segment: name, offset: segment.footerAt,
-                                positions: scanned.prefix.position...scanned.prefix.position,
-                                detail: "the id index does not lead to the event"))
+                    guard indexError == nil else { continue }
+                    do throws(LogError) {
+                        let frames = try segment.candidateFrames(id: scanned.prefix.id)
+                        guard !frames.contains(where: { $0.offset == commit.frameOffset }) else {
+                            continue
+                        }
+                    } catch {
+                        indexError = error
+                        continue
                     }
+                    found.append(
+                        Finding(
+                            code: "id-index", segment: name, offset: segment.footerAt,
+                            positions: scanned.prefix.position...scanned.prefix.position,
+                            detail: "the id index does not lead to the event"))
                 }
             case .tail(_, let offset) where offset == segment.footerAt: break scan
             case .tail, .damage:
@@ -306,6 +330,7 @@ package struct LogVerifier {
         }
         summary.events += contents.eventCount
         summary.plaintextBytes += contents.plaintextBytes
+        if let indexError { found.append(Finding(indexError, in: name)) }
         try verifyRemovedIDs(segment, &found)
         guard isWhole else { return }
         let digest = try storage { () throws(FileError) in

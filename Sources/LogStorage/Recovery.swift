@@ -333,7 +333,7 @@ package struct Recovery {
         }
         if let proof = SyncProof.find(rest.span.bytes, damage.context) {
             // A compacted segment whose footer cannot be read looks like one with holes.
-            if let place = try damageOfCompacted(live, path) { throw place }
+            if let segment = try compactedWithoutFooter(live.file, path) { throw segment.error }
             throw LogError(
                 .corrupt, path: path, offset: damage.offset,
                 positions: live.contents.next...live.contents.next,
@@ -365,20 +365,18 @@ package struct Recovery {
                 + "intact. Nothing was changed")
     }
 
-    /// The first thing that is not right in a segment that compaction wrote and whose footer cannot
-    /// be read; nil for any other segment.
-    private func damageOfCompacted(
-        _ live: LiveSegment, _ path: String
-    ) throws(LogError) -> LogError? {
-        let footer = try storage { () throws(FileError) in
-            try SegmentFooter.read(atEndOf: live.file)
-        }
+    /// A damaged last segment that compaction wrote and whose footer cannot be read; nil for any other
+    /// segment.
+    func compactedWithoutFooter(
+        _ file: any File, _ path: String
+    ) throws(LogError) -> UnsealedSegment? {
+        let footer = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
         guard footer == nil else { return nil }
-        let segment = try UnsealedSegment(
-            path, file: live.file, header: live.header, before: nil)
+        let header = try SealedSegment.header(of: file, path)
+        let segment = try UnsealedSegment(path, file: file, header: header, before: nil)
         let salvage = segment.salvage
         let isDamaged = salvage.damage != nil || salvage.endingEnd != nil
-        return salvage.isCompacted && isDamaged ? segment.error : nil
+        return salvage.isCompacted && isDamaged ? segment : nil
     }
 
     /// Is what the footer says what was read? A block that was taken out leaves a file in which

@@ -15,6 +15,8 @@ struct SalvagedFrame {
     var isWhole: Bool
     /// Whether positions are left out inside a block, as only compaction does it.
     var hasHolesInBlock: Bool
+    /// Whether the frame is a big commit.
+    let isBig: Bool
 
     var positions: ClosedRange<Position> {
         lines[0].prefix.position...lines[lines.count - 1].prefix.position
@@ -55,7 +57,7 @@ struct SalvagedFrame {
         decompressor.begin(header)
         var frame = SalvagedFrame(
             plaintext: [], lines: [], end: offset + header.encodedBytes, isWhole: false,
-            hasHolesInBlock: false)
+            hasHolesInBlock: false, isBig: header.contentBytes != nil)
         while true {
             let word = try file.read(at: frame.end, count: FrameHeader.endMarkBytes)
             guard word.count == FrameHeader.endMarkBytes,

@@ -3,7 +3,8 @@
 import LogFormat
 
 extension SealedSegment {
-    /// Calls `body` with every line from a position on; false from it stops.
+    /// Calls `body` with every line from a position on; false from it stops. A footer that differs from
+    /// the lines is an error after the last one.
     ///
     /// - Parameter check: called between commits; what it throws ends the reading.
     /// - Returns: false if `body` stopped.
@@ -21,13 +22,15 @@ extension SealedSegment {
         // Known only where all lines are read.
         var count: UInt64? = frames == 0 ? 0 : nil
         var lowest = footer.lines?.lowerBound
+        // Where holes are legal, positions do not tell that a frame is missing.
+        var areFramesListed = true
         while true {
             try check()
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
             case .commit(let commit):
                 if commit.beginsFrame {
-                    try footer.check(commit, path)
+                    areFramesListed = areFramesListed && footer.lists(commit)
                     if frames == 0 { lowest = commit.positions.lowerBound }
                     frames += 1
                 }
@@ -40,16 +43,18 @@ extension SealedSegment {
                 let last = Position(scanner.expected.rawValue - 1)
                 guard offset == footerAt, footer.lines == lowest.map({ $0...max($0, last) }),
                     footer.isCompacted || last == footer.coveredThrough,
-                    frames == footer.frames.count, count ?? footer.eventCount == footer.eventCount
+                    areFramesListed, frames == footer.frames.count,
+                    count ?? footer.eventCount == footer.eventCount
                 else {
                     throw LogError(
                         .corrupt, path: path, offset: offset,
-                        positions: scanner.expected...max(scanner.expected, footer.coveredThrough),
                         "the segment holds positions \(lowest ?? .zero) to "
                             + "\(lowest == nil ? .zero : last)"
                             + (count.map { ", \($0) lines" } ?? "") + "; "
-                            + footer.linesDescription)
+                            + footer.linesDescription
+                            + (areFramesListed ? "" : "; its frame list has other frames"))
                 }
+                try checkIDIndex()
                 return true
             case .tail(_, let offset):
                 throw LogError(
@@ -75,15 +80,10 @@ extension SealedSegment {
 }
 
 extension SegmentFooter {
-    /// Checks that a frame is where the footer says: where holes are legal, positions do not tell that
-    /// something is missing.
-    func check(_ commit: ScannedCommit, _ path: String) throws(LogError) {
+    /// True if the frame list has the frame that a commit begins.
+    func lists(_ commit: ScannedCommit) -> Bool {
         let entry = FrameEntry(
             offset: commit.frameOffset, first: commit.positions.lowerBound)
-        guard !frames.isEmpty, frames[frames.frame(of: entry.first)] == entry else {
-            throw LogError(
-                .corrupt, path: path, offset: commit.frameOffset, positions: commit.positions,
-                "the segment's footer does not name the frame that begins here")
-        }
+        return !frames.isEmpty && frames[frames.frame(of: entry.first)] == entry
     }
 }

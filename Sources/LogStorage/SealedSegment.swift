@@ -10,15 +10,18 @@ package struct SealedSegment: Sendable {
     package let footer: SegmentFooter
     /// Where the footer begins.
     package let footerAt: Int
-    private let idIndex: IDIndex
+    private let idIndex: Result<IDIndex, FormatError>
 
     /// Opens a segment that must be sealed.
     ///
-    /// - Parameter other: the file's name as long as it has not got the segment's.
+    /// - Parameters:
+    ///   - other: the file's name as long as it has not got the segment's.
+    ///   - findsIDs: false for a reader of lines: a malformed id index is an error then only after the
+    ///     last line.
     /// - Throws: `corrupt` where header or footer is not right.
     package init(
         _ name: String, in directory: String, _ fileSystem: any FileSystem,
-        from other: String? = nil
+        from other: String? = nil, findsIDs: Bool = true
     ) throws(LogError) {
         let path = directory + "/" + name
         let file = try storage { () throws(FileError) in
@@ -32,6 +35,7 @@ package struct SealedSegment: Sendable {
         }
         try self.init(
             path: path, file: file, header: header, footer: found.footer, footerAt: found.start)
+        if findsIDs { try checkIDIndex() }
     }
 
     /// Opens the last segment, which has been read and ends with a footer. The footer need not end
@@ -45,11 +49,13 @@ package struct SealedSegment: Sendable {
 
     /// The last segment from the file that was read.
     init(
-        last path: String, file: any File, footer: SegmentFooter, footerAt: Int
+        last path: String, file: any File, footer: SegmentFooter, footerAt: Int,
+        findsIDs: Bool = true
     ) throws(LogError) {
         try self.init(
             path: path, file: file, header: try Self.header(of: file, path), footer: footer,
             footerAt: footerAt)
+        if findsIDs { try checkIDIndex() }
     }
 
     static func header(
@@ -72,7 +78,14 @@ package struct SealedSegment: Sendable {
         self.footer = footer
         self.footerAt = footerAt
         do throws(FormatError) {
-            idIndex = try IDIndex(footer.idIndex)
+            idIndex = .success(try IDIndex(footer.idIndex))
+        } catch { idIndex = .failure(error) }
+    }
+
+    /// Checks that the id index is well-formed.
+    func checkIDIndex() throws(LogError) {
+        do throws(FormatError) {
+            _ = try idIndex.get()
         } catch { throw LogError(error, path: path, offset: footerAt) }
     }
 
@@ -84,11 +97,12 @@ package struct SealedSegment: Sendable {
     }
 
     /// A filter for the ids; nil if the index is damaged. O(n).
-    func idFilter() -> IDFilter? { try? idIndex.filter() }
+    func idFilter() -> IDFilter? { try? idIndex.get().filter() }
 
     /// The frames that may hold an event with this id. O(log n).
     package func candidateFrames(id: UInt128) throws(LogError) -> [FrameEntry] {
         do throws(FormatError) {
+            let idIndex = try idIndex.get()
             let numbers = try idIndex.frames(hash: idIndex.hash(id))
             guard numbers.allSatisfy({ footer.frames.indices.contains($0) }) else {
                 throw FormatError(.malformed, "the id index names a frame that does not exist")

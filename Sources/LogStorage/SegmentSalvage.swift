@@ -45,6 +45,8 @@ struct SegmentSalvage {
     /// Whether a block leaves positions out.
     private var hasHolesInBlock = false
 
+    private let keepsPartsOfCommits: Bool
+
     var lineCount: Int { pieces.reduce(0) { $0 + $1.lineCount } }
     var last: Position? { pieces.last?.positions.upperBound }
     /// The last position that the file is known to have had, or nil where nobody can tell.
@@ -57,9 +59,13 @@ struct SegmentSalvage {
 
     /// Reads a file whose first line is not before a position.
     ///
+    /// - Parameter keepsPartsOfCommits: true for a repair. A reader takes a big commit as a whole or
+    ///   not at all.
     /// - Complexity: O(bytes); memory for one frame.
-    init(_ file: any File, from base: Position) throws(FileError) {
-        self.init(isCompacted: false)
+    init(
+        _ file: any File, from base: Position, keepsPartsOfCommits: Bool = true
+    ) throws(FileError) {
+        self.init(isCompacted: false, keepsPartsOfCommits)
         let ending = try readEnding(file, from: base)
         try scan(file, until: ending, from: base)
         // Without a footer, or with one that does not end the file, only what the scan met says that
@@ -68,13 +74,16 @@ struct SegmentSalvage {
             footer?.isCompacted ?? (hasHolesInBlock || !removedIDs.isEmpty)
         else { return }
         let (footer, closedAt) = (footer, closedAt)
-        self = SegmentSalvage(isCompacted: true)
+        self = SegmentSalvage(isCompacted: true, keepsPartsOfCommits)
         self.footer = footer
         self.closedAt = closedAt
         try scan(file, until: ending, from: base)
     }
 
-    private init(isCompacted: Bool) { self.isCompacted = isCompacted }
+    private init(isCompacted: Bool, _ keepsPartsOfCommits: Bool) {
+        self.isCompacted = isCompacted
+        self.keepsPartsOfCommits = keepsPartsOfCommits
+    }
 
     /// Reads the close mark that ends the file, or the footer with the lists of removed ids.
     ///
@@ -200,6 +209,13 @@ struct SegmentSalvage {
                 isExact = false
                 continue
             }
+            guard frame.isWhole || !frame.isBig || keepsPartsOfCommits else {
+                note(frame.end, "the rest of the frame cannot be read")
+                (isInOrder, isExact, hasTrailer) = (false, false, false)
+                offset = frame.end
+                continue
+            }
+            noteGap(before: frame, at: offset, from: base)
             let isNew = take(
                 Piece(
                     offset: offset, positions: frame.positions, lineCount: frame.lines.count,
@@ -227,6 +243,18 @@ struct SegmentSalvage {
 
     private mutating func note(_ offset: Int, _ detail: String) {
         if damage == nil { damage = (offset, detail) }
+    }
+
+    /// Notes that a frame begins at another position than the lines before it say. Only compaction
+    /// leaves positions out.
+    private mutating func noteGap(before frame: SalvagedFrame, at offset: Int, from base: Position)
+    {
+        let first = frame.positions.lowerBound
+        let expected = last?.next ?? base
+        guard !isCompacted, first != expected else { return }
+        note(
+            frame.isBig ? offset : offset + FrameHeader.runningBytes,
+            "position \(first) stands where \(expected) belongs")
     }
 
     /// Takes in a piece unless its positions are known already or are not this segment's.

@@ -26,7 +26,7 @@ struct UnsealedSegment {
         self.file = file
         self.header = header
         salvage = try storage { () throws(FileError) in
-            try SegmentSalvage(file, from: header.base)
+            try SegmentSalvage(file, from: header.base, keepsPartsOfCommits: false)
         }
     }
 
