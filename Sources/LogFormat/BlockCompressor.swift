@@ -23,14 +23,14 @@ package struct BlockCompressor: ~Copyable {
     private typealias OpaqueStream = UnsafeMutablePointer<LZ4_stream_t>
 
     /// Creates a compressor for frames of up to `capacity` bytes of plaintext.
-    package init(capacity: Int = FormatLimit.runningFramePlaintextBytesMax) {
+    package init(capacity: Int = WriterSizes().runningFramePlaintextBytesMax) {
         guard let stream = LZ4_createStream() else {
             preconditionFailure("liblz4 could not allocate a stream of 16 KiB")
         }
         self.stream = stream
         plaintext = UnsafeMutableRawBufferPointer.allocate(
             byteCount: capacity, alignment: 16)
-        let bound = LZ4_compressBound(Int32(FormatLimit.blockPlaintextBytesMax))
+        let bound = LZ4_compressBound(Int32(FormatLimit.blockBytesMax))
         scratch = [UInt8](repeating: 0, count: Int(bound))
     }
 
@@ -62,7 +62,7 @@ package struct BlockCompressor: ~Copyable {
     package mutating func append(block bytes: RawSpan, to output: inout [UInt8]) {
         let count = bytes.byteCount
         precondition(
-            count > 0 && count <= FormatLimit.blockPlaintextBytesMax
+            count > 0 && count <= FormatLimit.blockBytesMax
                 && plaintextBytes + count <= plaintext.count, "the block exceeds its frame")
         guard let base = plaintext.baseAddress else { return }
         let start = base + plaintextBytes
@@ -101,17 +101,17 @@ package struct BlockCompressor: ~Copyable {
 package enum BigCommit {
     /// Appends the frame of `plaintext` (more than a block, at most a commit) to `output`. O(n).
     package static func append(_ plaintext: RawSpan, to output: inout [UInt8]) {
-        precondition(plaintext.byteCount <= FormatLimit.commitPlaintextBytesMax)
+        precondition(plaintext.byteCount <= WriterSizes.commitPlaintextBytesMax)
         FrameHeader(contentBytes: plaintext.byteCount).append(to: &output)
         append(blocksFrom: 0, to: plaintext.byteCount, of: plaintext, to: &output)
     }
 
     /// The same on two cores: whoever waits for a commit waits half as long for its compression.
     package static func append(onTwoCores plaintext: [UInt8], to output: inout [UInt8]) {
-        precondition(plaintext.count <= FormatLimit.commitPlaintextBytesMax)
+        precondition(plaintext.count <= WriterSizes.commitPlaintextBytesMax)
         FrameHeader(contentBytes: plaintext.count).append(to: &output)
-        let blocks = plaintext.count / FormatLimit.blockPlaintextBytesMax
-        let middle = (blocks + 1) / 2 * FormatLimit.blockPlaintextBytesMax
+        let blocks = plaintext.count / FormatLimit.bigCommitBlockPlaintextBytes
+        let middle = (blocks + 1) / 2 * FormatLimit.bigCommitBlockPlaintextBytes
         let halves = concurrentMap(2) { half in
             let (start, end) = half == 0 ? (0, middle) : (middle, plaintext.count)
             var bytes: [UInt8] = []
@@ -131,7 +131,7 @@ package enum BigCommit {
         if start > 0 { compressor.load(framePlaintext: plaintext.extracting(history..<start)) }
         var offset = start
         while offset < end {
-            let next = min(offset + FormatLimit.blockPlaintextBytesMax, end)
+            let next = min(offset + FormatLimit.bigCommitBlockPlaintextBytes, end)
             compressor.append(block: plaintext.extracting(offset..<next), to: &output)
             offset = next
         }
@@ -140,8 +140,8 @@ package enum BigCommit {
     /// The most bytes such a frame of `plaintextBytes` can take on disk.
     package static func encodedBytesMax(plaintextBytes: Int) -> Int {
         let blocks =
-            (plaintextBytes + FormatLimit.blockPlaintextBytesMax - 1)
-            / FormatLimit.blockPlaintextBytesMax
+            (plaintextBytes + FormatLimit.bigCommitBlockPlaintextBytes - 1)
+            / FormatLimit.bigCommitBlockPlaintextBytes
         return FrameHeader.bigCommitBytes + plaintextBytes + blocks * BlockHeader.overheadBytes
     }
 }

@@ -34,7 +34,7 @@ package struct BlockDecompressor: Sendable {
         let data = bytes.extracting(offset + 4..<offset + 4 + header.dataBytes)
         guard XXH32.hash(data) == bytes.integer(at: offset + 4 + header.dataBytes, as: UInt32.self)
         else { throw FormatError(.checksum, "the block's checksum does not match") }
-        let room = min(FormatLimit.announcedBlockBytesMax, limit - plaintextBytes)
+        let room = min(FormatLimit.blockBytesMax, limit - plaintextBytes)
         guard room > 0, !header.isStored || header.dataBytes <= room else {
             throw FormatError(.malformed, "the frame holds more than it may")
         }

@@ -135,7 +135,7 @@ package struct Checkpoint: Equatable, Sendable {
         var content: [UInt8] = []
         var offset = 0
         while offset < body.count {
-            let end = min(offset + FormatLimit.commitPlaintextBytesMax, body.count)
+            let end = min(offset + WriterSizes.commitPlaintextBytesMax, body.count)
             BigCommit.append(body.span.bytes.extracting(offset..<end), to: &content)
             content.append(littleEndian: UInt32(0))
             offset = end

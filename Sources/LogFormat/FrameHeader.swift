@@ -96,7 +96,7 @@ package struct BlockHeader: Equatable, Sendable {
     package static func read(_ word: UInt32) throws(FormatError) -> BlockHeader? {
         guard word != 0 else { return nil }
         let size = Int(word & ~storedFlag)
-        guard size > 0, size <= FormatLimit.blockPlaintextBytesMax else {
+        guard size > 0, size <= FormatLimit.blockBytesMax else {
             throw FormatError(.malformed, "a block of \(size) bytes is longer than a block can be")
         }
         return BlockHeader(dataBytes: size, isStored: word & storedFlag != 0)

@@ -157,11 +157,11 @@ public final class Log: Sendable {
     /// As `append(_:)`; on a full disk it takes the room that is kept aside.
     package func append(_ lines: [UInt8], drawingOnReserve: Bool) throws(LogError) {
         precondition(!lines.isEmpty, "a commit has at least one line")
-        guard lines.count <= FormatLimit.commitPlaintextBytesMax else {
+        guard lines.count <= WriterSizes.commitPlaintextBytesMax else {
             throw LogError(
                 .tooLarge, path: directory,
                 "a commit of \(lines.count) bytes; at most "
-                    + "\(FormatLimit.commitPlaintextBytesMax) fit. Append in smaller batches")
+                    + "\(WriterSizes.commitPlaintextBytesMax) fit. Append in smaller batches")
         }
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
@@ -196,7 +196,7 @@ public final class Log: Sendable {
     ) throws(LogError) -> Int? {
         let isFull =
             state.live?.isFull ?? false
-            || state.contents.eventCount >= FormatLimit.segmentEventsTarget
+            || state.contents.eventCount >= environment.sizes.segmentEvents
         if isFull, !isUrgent { try seal(&state) }
         if state.live == nil {
             try createSegment(
@@ -221,7 +221,7 @@ public final class Log: Sendable {
     ) throws(LogError) -> [ParsedLine] {
         precondition(lines.last == UInt8(ascii: "\n"), "the last line of a commit has no newline")
         var parsed: [ParsedLine]
-        if lines.count > FormatLimit.blockPlaintextBytesMax,
+        if lines.count > environment.sizes.blockPlaintextBytes,
             let middle = lines.span.bytes.offset(of: UInt8(ascii: "\n"), from: lines.count / 2)
         {
             let halves = concurrentMap(2) { [self] half in
@@ -250,10 +250,10 @@ public final class Log: Sendable {
         parsed.reserveCapacity(lines.byteCount / 256)
         var start = 0
         while let end = lines.offset(of: UInt8(ascii: "\n"), from: start) {
-            guard end - start <= FormatLimit.lineBytesMax else {
+            guard end - start <= WriterSizes.lineBytesMax else {
                 throw LogError(
                     .tooLarge, path: directory,
-                    "a line of \(end - start) bytes; at most \(FormatLimit.lineBytesMax) fit")
+                    "a line of \(end - start) bytes; at most \(WriterSizes.lineBytesMax) fit")
             }
             let line = lines.extracting(start..<end)
             guard let prefix = try? LinePrefix(line) else {
@@ -308,7 +308,7 @@ public final class Log: Sendable {
         let header = SegmentHeader(
             logID: id, account: account, base: state.contents.next, createdAt: environment.now())
         state.live = try SegmentWriter.create(
-            header, room: room, in: directory, environment.fileSystem)
+            header, room: room, environment.sizes, in: directory, environment.fileSystem)
     }
 
     /// Checks that files that are named by the log's path are this log's. A folder that was renamed

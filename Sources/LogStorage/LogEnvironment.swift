@@ -1,6 +1,8 @@
 // Everything a log takes from outside, so that nothing reads the real clock, randomness or disk
 // behind a test's back.
 
+import LogFormat
+
 #if canImport(Darwin)
     import Darwin
 #elseif canImport(Musl)
@@ -19,6 +21,8 @@ public struct LogEnvironment: Sendable {
     public var random: @Sendable () -> UInt128
     /// Waits. If it throws, what was to follow does not happen.
     public var sleep: @Sendable (Duration) async throws -> Void
+    /// The sizes that a writer chooses.
+    package var sizes = WriterSizes()
 
     /// Creates an environment.
     public init(

@@ -73,7 +73,7 @@ struct LogOpening: ~Copyable {
                 "the log belongs to an account. What all accounts share lives in a log of its own")
         }
         var report = RecoveryReport()
-        var live = try mend(found, &report, directory, fileSystem)
+        var live = try mend(found, &report, directory, environment)
         try RewriteJournal.remove(from: directory, fileSystem)
         try SegmentCompactor.remove(from: directory, fileSystem)
         let header =
@@ -82,7 +82,7 @@ struct LogOpening: ~Copyable {
                 logID: environment.randomUUID(), account: account, base: found.next,
                 createdAt: environment.now())
         if found.header == nil {
-            live = try SegmentWriter.create(header, in: directory, fileSystem)
+            live = try SegmentWriter.create(header, environment.sizes, in: directory, fileSystem)
         }
         return LogOpening(
             lock: lock, report: report, sealed: found.sealed, live: live,
@@ -238,8 +238,9 @@ struct LogOpening: ~Copyable {
     /// Mends what an unclean stop left; gives the segment to append to, if there is one.
     private static func mend(
         _ found: Findings, _ report: inout RecoveryReport, _ directory: String,
-        _ fileSystem: any FileSystem
+        _ environment: LogEnvironment
     ) throws(LogError) -> SegmentWriter? {
+        let (fileSystem, sizes) = (environment.fileSystem, environment.sizes)
         if let name = found.unfinished {
             report.removedUnfinishedSegment = true
             report.wasUnclean = true
@@ -256,26 +257,26 @@ struct LogOpening: ~Copyable {
             try confirmSeal(base, footerAt: footerAt, end: end, directory, fileSystem)
             return nil
         case .closed(let segment):
-            return writer(segment, directory, hasCloseMark: true)
+            return writer(segment, directory, hasCloseMark: true, sizes)
         case .live(let segment):
             report.wasUnclean = true
             let mended = try recovery.mend(segment, tornTail: nil)
-            return writer(mended.live, directory, hasCloseMark: false)
+            return writer(mended.live, directory, hasCloseMark: false, sizes)
         case .torn(let segment, let tail):
             report.wasUnclean = true
             let mended = try recovery.mend(segment, tornTail: tail)
             report.tornTail = mended.tornTail
-            return writer(mended.live, directory, hasCloseMark: false)
+            return writer(mended.live, directory, hasCloseMark: false, sizes)
         }
     }
 
     private static func writer(
-        _ live: LiveSegment, _ directory: String, hasCloseMark: Bool
+        _ live: LiveSegment, _ directory: String, hasCloseMark: Bool, _ sizes: WriterSizes
     ) -> SegmentWriter {
         SegmentWriter(
             path: directory + "/" + SegmentName.of(live.header.base), base: live.header.base,
             file: live.file, dataEnd: live.dataEnd, fileBytes: live.fileBytes,
-            openFrame: live.openFrame, hasCloseMark: hasCloseMark)
+            openFrame: live.openFrame, hasCloseMark: hasCloseMark, sizes)
     }
 
     /// Writes the footer of a sealed last segment again: if its sync failed, only the page cache

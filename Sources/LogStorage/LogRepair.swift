@@ -369,7 +369,7 @@ package struct LogRepair {
         }
         var rewriter = SegmentRewriter(
             file, header: writing.header.encoded(), base: writing.header.base,
-            seed: UInt32(truncatingIfNeeded: environment.random()))
+            seed: UInt32(truncatingIfNeeded: environment.random()), environment.sizes)
         var digest = XXH64()
         if let (name, salvage) = writing.source {
             let source = try storage { () throws(FileError) in

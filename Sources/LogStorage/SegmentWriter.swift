@@ -11,10 +11,13 @@ struct SegmentWriter: ~Copyable {
     let path: String
     let base: Position
     private let file: any File
-    private var compressor = BlockCompressor()
+    private let sizes: WriterSizes
+    private var compressor: BlockCompressor
 
-    /// Whether a running frame takes further blocks.
+    /// Whether the last frame is a running one, whose end mark may be written over.
     private var frameIsOpen: Bool
+    /// Whether that frame takes further blocks.
+    private var frameHasRoom: Bool
     /// Where the last commit ends. An open frame's end mark stands here.
     private(set) var dataEnd: Int
     /// The file's size: what is behind the data is room.
@@ -32,8 +35,8 @@ struct SegmentWriter: ~Copyable {
 
     /// Creates a segment file with so much room; durable, folder entry included, on return.
     static func create(
-        _ header: SegmentHeader, room: Int = creationBytes, in directory: String,
-        _ fileSystem: any FileSystem
+        _ header: SegmentHeader, room: Int = creationBytes, _ sizes: WriterSizes,
+        in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> SegmentWriter {
         let path = directory + "/" + SegmentName.of(header.base)
         let file = try storage { () throws(FileError) in try fileSystem.open(path, .createNew) }
@@ -54,14 +57,14 @@ struct SegmentWriter: ~Copyable {
         }
         return SegmentWriter(
             path: path, base: header.base, file: file, dataEnd: SegmentHeader.encodedBytes,
-            fileBytes: room, openFrame: nil, hasCloseMark: false)
+            fileBytes: room, openFrame: nil, hasCloseMark: false, sizes)
     }
 
     /// Goes on with a segment that recovery has put in order. `openFrame` is the plaintext of the
     /// last frame if it takes further blocks.
     init(
         path: String, base: Position, file: any File, dataEnd: Int, fileBytes: Int,
-        openFrame: [UInt8]?, hasCloseMark: Bool
+        openFrame: [UInt8]?, hasCloseMark: Bool, _ sizes: WriterSizes
     ) {
         self.path = path
         self.base = base
@@ -69,12 +72,16 @@ struct SegmentWriter: ~Copyable {
         self.dataEnd = dataEnd
         self.fileBytes = fileBytes
         self.hasCloseMark = hasCloseMark
+        self.sizes = sizes
+        compressor = BlockCompressor(capacity: sizes.runningFramePlaintextBytesMax)
         frameIsOpen = openFrame != nil
-        if let openFrame { compressor.load(framePlaintext: openFrame.span.bytes) }
+        // A writer with other sizes may have made a frame that has no room here.
+        frameHasRoom = openFrame.map { $0.count < sizes.framePlaintextBytes } ?? false
+        if frameHasRoom, let openFrame { compressor.load(framePlaintext: openFrame.span.bytes) }
     }
 
     /// Whether the segment has reached its size and should be sealed.
-    var isFull: Bool { dataEnd >= FormatLimit.segmentBytesTarget }
+    var isFull: Bool { dataEnd >= sizes.segmentBytes }
 
     /// Where the next frame, or what ends the segment, goes.
     private var boundary: Int { frameIsOpen ? dataEnd + FrameHeader.endMarkBytes : dataEnd }
@@ -88,10 +95,8 @@ struct SegmentWriter: ~Copyable {
     /// - Throws: `diskFull` with nothing changed; anything else leaves the disk indeterminate.
     mutating func commit(_ plaintext: [UInt8]) throws(LogError) -> Int? {
         try takeBackCloseMark()
-        let isBig = plaintext.count > FormatLimit.blockPlaintextBytesMax
-        let continues =
-            frameIsOpen && !isBig
-            && compressor.plaintextBytes < FormatLimit.framePlaintextBytesTarget
+        let isBig = plaintext.count > sizes.blockPlaintextBytes
+        let continues = frameIsOpen && !isBig && frameHasRoom
         let start = continues ? dataEnd : boundary
         let most =
             isBig
@@ -109,6 +114,7 @@ struct SegmentWriter: ~Copyable {
                 compressor.reset()
             }
             compressor.append(block: plaintext.span.bytes, to: &bytes)
+            frameHasRoom = compressor.plaintextBytes < sizes.framePlaintextBytes
         }
         let committed = bytes.count
         bytes.append(littleEndian: UInt32(0))

@@ -20,7 +20,7 @@ struct SyncProof: Equatable {
                 return SyncProof(what: "a list of removed ids", offset: 0)
             }
         }
-        let sizeMax = UInt32(FormatLimit.blockPlaintextBytesMax)
+        let sizeMax = UInt32(FormatLimit.blockBytesMax)
         var offset = 1
         while offset <= bytes.byteCount - 4 {
             if mayBegin(bytes.integer(at: offset), sizeMax),
@@ -99,7 +99,7 @@ struct SyncProof: Equatable {
         let data = bytes.extracting(offset + 4..<offset + 4 + found.dataBytes)
         let plaintext =
             header.isStored ? data.byteCount : BlockDecompressor.plaintextBytes(ofCompressed: data)
-        return plaintext.map { $0 != FormatLimit.blockPlaintextBytesMax } ?? false
+        return plaintext.map { $0 != FormatLimit.bigCommitBlockPlaintextBytes } ?? false
     }
 
     /// The block at an offset if its checksum is right.

@@ -15,11 +15,11 @@ extension EventDraft {
         // The line has the subject twice, and what the log adds.
         let subject = payload.subject.map(JSONObjectWriter.string) ?? []
         let bytes = json.count + 2 * subject.count + 512
-        guard bytes <= FormatLimit.lineBytesMax else {
+        guard bytes <= WriterSizes.lineBytesMax else {
             throw EventError(
                 .tooLarge,
                 "\(payload.subject ?? Payload.type) has about \(bytes) bytes as an event; at most "
-                    + "\(FormatLimit.lineBytesMax) fit")
+                    + "\(WriterSizes.lineBytesMax) fit")
         }
         return draft
     }

@@ -388,7 +388,7 @@ class Segment:
         next_block, first = at + size, True
         while True:
             offset = next_block
-            text, next_block = self.block(offset, plaintext, 192511, "block")
+            text, next_block = self.block(offset, plaintext, 262144, "block")
             if text is None:
                 if first:
                     raise Damage("malformed", "a frame without a block", offset, "block")
@@ -403,7 +403,7 @@ class Segment:
         if word == 0:
             return None, at + 4
         size, stored = word & 0x7FFFFFFF, word >> 31
-        if not 0 < size <= 61440:
+        if not 0 < size <= 65536:
             raise Damage("malformed", "a block of %d bytes" % size, at, expected)
         if at + 8 + size > len(self.data):
             raise Damage("truncated", "the file ends inside a block", at, expected)
@@ -466,7 +466,7 @@ def good_block(data, at):
         return None
     word = struct.unpack_from("<I", data, at)[0]
     size = word & 0x7FFFFFFF
-    if not 0 < size <= 61440 or at + 8 + size > len(data):
+    if not 0 < size <= 65536 or at + 8 + size > len(data):
         return None
     if xxh32(data[at + 4:at + 4 + size]) != struct.unpack_from("<I", data, at + 4 + size)[0]:
         return None

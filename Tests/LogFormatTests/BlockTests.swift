@@ -23,7 +23,7 @@ import Testing
 
     /// Text like a log's, noise, or bytes like those before.
     private func piece(_ choices: inout Choices, after: [UInt8]) -> [UInt8] {
-        let count = choices.int(in: 1...FormatLimit.blockPlaintextBytesMax)
+        let count = choices.int(in: 1...WriterSizes().blockPlaintextBytes)
         switch choices.int(in: 0...2) {
         case 0:
             let line = TestLines.line(UInt64(choices.int(in: 1...1_000)), id: 42)
@@ -40,7 +40,7 @@ import Testing
             var plain: [UInt8] = []
             var blocks: [UInt8] = []
             for _ in 0..<choices.int(in: 1...12) {
-                guard plain.count < FormatLimit.framePlaintextBytesTarget else { break }
+                guard plain.count < WriterSizes().framePlaintextBytes else { break }
                 if choices.bool(oneIn: 3) {
                     compressor = BlockCompressor()
                     compressor.load(framePlaintext: plain.span.bytes)
@@ -170,7 +170,7 @@ import Testing
             var decompressor = BlockDecompressor()
             decompressor.begin(FrameHeader(contentBytes: nil))
             if let range = try? decompressor.append(header, at: 0, of: bytes.span.bytes) {
-                try #require(range.count <= FormatLimit.announcedBlockBytesMax)
+                try #require(range.count <= FormatLimit.blockBytesMax)
             }
         }
     }

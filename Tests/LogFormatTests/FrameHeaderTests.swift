@@ -54,13 +54,13 @@ import Testing
 
     @Test(.verifies("BLK-1")) func `block headers hold sizes from one to a full block`() throws {
         #expect(try BlockHeader.read(0) == nil)
-        for size in [1, 2, 61_440] {
+        for size in [1, 2, 65_536] {
             for isStored in [false, true] {
                 let header = BlockHeader(dataBytes: size, isStored: isStored)
                 #expect(try BlockHeader.read(header.word) == header)
             }
         }
-        #expect(throws: FormatError.self) { try BlockHeader.read(61_441) }
+        #expect(throws: FormatError.self) { try BlockHeader.read(65_537) }
         #expect(throws: FormatError.self) { try BlockHeader.read(0x8000_0000) }
     }
 }

@@ -66,7 +66,7 @@ import Testing
         var random = SeededRandom(seed: 9)
         let ids = (0..<count).map { _ in TestLines.id(&random) }
         // 285 bytes an event make so many frames of 128 KiB.
-        let frames = count * 285 / FormatLimit.framePlaintextBytesTarget + 1
+        let frames = count * 285 / WriterSizes().framePlaintextBytes + 1
         let bytes = IDIndex.encode(
             entries(ids, frames: frames, seed: 1), frameCount: frames, seed: 1)
         #expect(Double(bytes.count) / Double(count) < 3.6)

@@ -84,12 +84,12 @@ import Testing
             $0 + TestLog.line(UInt64($1 + 1), padding: 60_000).count + 1
         }
         let bare = TestLog.line(61).count + 1
-        paddings.append(FormatLimit.commitPlaintextBytesMax - used - bare)
+        paddings.append(WriterSizes.commitPlaintextBytesMax - used - bare)
         try test.append(to: log, paddings: paddings)
-        #expect(test.lines.reduce(0) { $0 + $1.count + 1 } == FormatLimit.commitPlaintextBytesMax)
+        #expect(test.lines.reduce(0) { $0 + $1.count + 1 } == WriterSizes.commitPlaintextBytesMax)
         let before = test.files.image
         let error = #expect(throws: LogError.self) {
-            try log.append([UInt8](repeating: 10, count: FormatLimit.commitPlaintextBytesMax + 1))
+            try log.append([UInt8](repeating: 10, count: WriterSizes.commitPlaintextBytesMax + 1))
         }
         #expect(error?.code == .tooLarge)
         #expect(test.files.image == before)
@@ -118,10 +118,10 @@ import Testing
         let log = try test.open()
         let bare = TestLog.line(1).count
         let error = #expect(throws: LogError.self) {
-            try test.append(to: log, paddings: [FormatLimit.lineBytesMax - bare + 1])
+            try test.append(to: log, paddings: [WriterSizes.lineBytesMax - bare + 1])
         }
         #expect(error?.code == .tooLarge)
-        try test.append(to: log, paddings: [FormatLimit.lineBytesMax - bare])
+        try test.append(to: log, paddings: [WriterSizes.lineBytesMax - bare])
         try log.close()
         #expect(try TestLog.read(test.files) == test.lines)
     }

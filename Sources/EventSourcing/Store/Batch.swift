@@ -149,11 +149,11 @@ struct BatchEncoder {
                 batch.events += events
             }
         }
-        guard batch.lines.count <= FormatLimit.commitPlaintextBytesMax else {
+        guard batch.lines.count <= WriterSizes.commitPlaintextBytesMax else {
             throw EventError(
                 .tooLarge,
                 "the batch has \(batch.lines.count) bytes; at most "
-                    + "\(FormatLimit.commitPlaintextBytesMax) can be recorded together")
+                    + "\(WriterSizes.commitPlaintextBytesMax) can be recorded together")
         }
         return batch
     }
@@ -185,7 +185,7 @@ struct BatchEncoder {
     ) throws(EventError) {
         // What comes from elsewhere was shipped already.
         let isShipped = placed.prefix.isOwn && placed.draft.type.action != nil
-        let most = isShipped ? EventCatalogue.shippedBytesMax : FormatLimit.lineBytesMax
+        let most = isShipped ? EventCatalogue.shippedBytesMax : WriterSizes.lineBytesMax
         guard line.byteCount <= most else {
             throw EventError(
                 .tooLarge,

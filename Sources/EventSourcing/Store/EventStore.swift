@@ -839,7 +839,7 @@ public actor EventStore {
         _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool = false
     ) throws -> (results: [Appended], waits: Bool) {
         var batch = try encode(prepared)
-        if pending.lines.count + batch.lines.count > FormatLimit.commitPlaintextBytesMax {
+        if pending.lines.count + batch.lines.count > WriterSizes.commitPlaintextBytesMax {
             try flush()
             batch = try encode(prepared)
         }

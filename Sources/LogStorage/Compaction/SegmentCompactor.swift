@@ -105,7 +105,7 @@ struct SegmentCompactor {
         }
         var rewriter = SegmentRewriter(
             file, header: header, base: segment.header.base,
-            seed: UInt32(truncatingIfNeeded: environment.random()))
+            seed: UInt32(truncatingIfNeeded: environment.random()), environment.sizes)
         var written = XXH64()
         var gone = 0
         try forEachLine { prefix, line in

@@ -8,7 +8,8 @@ import LogFormat
 /// The writing end of a segment that is written anew.
 struct SegmentRewriter: ~Copyable {
     private let file: any File
-    private var compressor = BlockCompressor()
+    private let sizes: WriterSizes
+    private var compressor: BlockCompressor
     private var frameIsOpen = false
     /// Whole lines that become the next block.
     private var block: [UInt8] = []
@@ -24,8 +25,13 @@ struct SegmentRewriter: ~Copyable {
     private static let outputBytesMax = 256 * 1024
 
     /// - Parameter seed: for the id index.
-    init(_ file: any File, header: [UInt8], base: Position, seed: UInt32) {
+    init(
+        _ file: any File, header: [UInt8], base: Position, seed: UInt32,
+        _ sizes: WriterSizes = WriterSizes()
+    ) {
         self.file = file
+        self.sizes = sizes
+        compressor = BlockCompressor(capacity: sizes.runningFramePlaintextBytesMax)
         contents = SegmentContents(base: base, ids: .index(seed: seed))
         self.seed = seed
         output = header
@@ -37,10 +43,10 @@ struct SegmentRewriter: ~Copyable {
     /// Adds a line, newline not included.
     mutating func append(_ prefix: LinePrefix, _ line: RawSpan) throws(LogError) {
         let count = line.byteCount + 1
-        guard count <= FormatLimit.blockPlaintextBytesMax else {
+        guard count <= sizes.blockPlaintextBytes else {
             return try appendBig(prefix, line)
         }
-        if block.count + count > FormatLimit.blockPlaintextBytesMax { try endBlock() }
+        if block.count + count > sizes.blockPlaintextBytes { try endBlock() }
         if block.isEmpty { beginBlock() }
         contents.add(prefix, line: line)
         block.append(contentsOf: line)
@@ -60,7 +66,7 @@ struct SegmentRewriter: ~Copyable {
     }
 
     private mutating func beginBlock() {
-        if frameIsOpen, compressor.plaintextBytes < FormatLimit.framePlaintextBytesTarget { return }
+        if frameIsOpen, compressor.plaintextBytes < sizes.framePlaintextBytes { return }
         endFrame()
         contents.begin(frameAt: end)
         FrameHeader(contentBytes: nil).append(to: &output)

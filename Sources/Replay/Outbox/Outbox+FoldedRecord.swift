@@ -7,7 +7,7 @@ import LogFormat
 
 extension Outbox {
     /// Bytes of a folded record's data at most: it must fit a line.
-    private static let foldedBytesMax = FormatLimit.lineBytesMax - 4_096
+    private static let foldedBytesMax = WriterSizes.lineBytesMax - 4_096
 
     /// The record that stands for all records of this log so far, for the incarnation that is to
     /// write it. It must be recorded before any other record is: best in a transaction of the store.

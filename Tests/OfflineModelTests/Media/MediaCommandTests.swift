@@ -272,7 +272,7 @@ private actor Library {
                     let text = String(repeating: "x", count: 900_000)
                     return AssetStored(
                         asset("\($0)"), properties: Array(#"{"x":"\#(text)"}"#.utf8))
-                }, FormatLimit.commitPlaintextBytesMax
+                }, WriterSizes.commitPlaintextBytesMax
             ),
         ] {
             let error = try #require(

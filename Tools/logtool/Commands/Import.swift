@@ -136,7 +136,7 @@ struct Import: AsyncParsableCommand {
             }
             // A line grows by what the log adds to it.
             let size = lineBytes + Self.inferredBytes
-            if bytes + size > FormatLimit.commitPlaintextBytesMax {
+            if bytes + size > WriterSizes.commitPlaintextBytesMax {
                 try await append(drafts, numbers, store, &result)
                 drafts = []
                 numbers = []

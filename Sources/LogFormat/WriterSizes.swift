@@ -1,0 +1,31 @@
+// The sizes that this writer chooses. No reader relies on them: a log may hold blocks, frames and segments
+// of other sizes, as long as they are within FormatLimit. Spec/block-and-frame.md, FRM-2.
+
+/// Sizes of what a writer makes.
+package struct WriterSizes: Sendable {
+    /// Plaintext bytes that fit one block of a running frame; at most `FormatLimit.blockBytesMax`. A
+    /// larger commit is a frame of its own.
+    package var blockPlaintextBytes = FormatLimit.bigCommitBlockPlaintextBytes
+
+    /// Plaintext bytes after which a running frame takes no further block. Frames are seek points, and a
+    /// damaged block takes along the rest of its frame.
+    package var framePlaintextBytes = 128 * 1024
+
+    /// File size from which a segment takes no further commit.
+    package var segmentBytes = 16 * 1024 * 1024
+
+    /// Events from which a segment takes no further commit, so that its footer stays within bounds
+    /// however small and alike its events are.
+    package var segmentEvents = 1_000_000
+
+    /// Bytes of a commit's lines, newlines counted.
+    package static let commitPlaintextBytesMax = 4 * 1024 * 1024
+
+    /// Bytes of a line, its newline not counted.
+    package static let lineBytesMax = 1024 * 1024
+
+    package init() {}
+
+    /// The most plaintext that a running frame gets: one byte under its size, then a full block.
+    package var runningFramePlaintextBytesMax: Int { framePlaintextBytes - 1 + blockPlaintextBytes }
+}
