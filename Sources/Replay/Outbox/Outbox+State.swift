@@ -172,7 +172,7 @@ extension OutboxEntry.Answer {
         if try reader.bool() { current = try reader.uuid() }
         code = try Self.text(SyncSettled.codeBytesMax, &reader)
         detail = try Self.text(SyncSettled.detailBytesMax, &reader)
-        guard retryCount <= ReplayState.retriesMax else {
+        guard retryCount <= Retries.max else {
             throw reader.fault("an event was retried too often")
         }
     }

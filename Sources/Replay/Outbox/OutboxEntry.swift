@@ -125,7 +125,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// Why it is parked; nil unless it is.
     public var parking: Parking? {
         guard let answer, answer.outcome == .parked else { return nil }
-        return answer.retryCount == ReplayState.retriesMax && !answer.isFinal
+        return answer.retryCount == Retries.max && !answer.isFinal
             ? .exhausted : .rejected
     }
     /// When an exhausted action is sent again by itself at the earliest, on a device that syncs then;
@@ -133,7 +133,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public var nextAttemptAt: Timestamp? {
         guard parking == .exhausted, let answer else { return nil }
         return Timestamp(
-            milliseconds: answer.at.milliseconds + ReplayState.exhaustedRetryDelay(of: id))
+            milliseconds: answer.at.milliseconds + Retries.exhaustedDelay(of: id))
     }
     /// How often the server asked for a retry: 0 to 5.
     public var retryCount: Int { answer?.retryCount ?? 0 }

@@ -121,7 +121,7 @@ public struct SyncSettled: EventPayload, Hashable {
             if case .number(let number)? = entry["retryCount"] { count = number.integerValue ?? 0 }
             return Entry(
                 position: UInt64(position), id: id, outcome: outcome,
-                retryCount: min(max(0, count), ReplayState.retriesMax),
+                retryCount: min(max(0, count), Retries.max),
                 code: entry["code"]?.stringValue.map { Self.cut($0, Self.codeBytesMax) },
                 detail: entry["detail"]?.stringValue.map { Self.cut($0, Self.detailBytesMax) },
                 at: entry["at"]?.stringValue.flatMap(Timestamp.init),

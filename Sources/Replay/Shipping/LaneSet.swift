@@ -83,7 +83,7 @@ struct LaneSet: Sendable {
         /// True if the lane waits because the retries of its first event are used up.
         var isExhausted: Bool {
             guard case .until = hold else { return false }
-            return queue.first?.retryCount == ReplayState.retriesMax
+            return queue.first?.retryCount == Retries.max
         }
     }
 

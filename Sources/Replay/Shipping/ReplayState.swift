@@ -191,11 +191,6 @@ public struct ReplayState: Sendable {
     /// With so many lanes that can send, no batch would look different if more were known: one that
     /// is chosen ahead and the one behind it find as many events as they can hold.
     private static let lanesEnough = 2 * batchEvents
-    /// `retry` verdicts after which an event is exhausted: parked, and sent again every 30 to 60
-    /// minutes.
-    static let retriesMax = 5
-    /// The range of the time between two attempts with an exhausted event, in milliseconds.
-    private static let exhaustedRetryRange: ClosedRange<Int64> = 1_800_000...3_600_000
     /// Full-jitter backoff: a random time up to this, doubled with every failure …
     static let backoffFirst: Int64 = 500
     /// … and never more than this.
@@ -679,7 +674,7 @@ public struct ReplayState: Sendable {
                 SyncSettled.Entry(
                     position: item.position.rawValue, id: item.id, outcome: .parked,
                     retryCount: item.retryCount, code: code, detail: detail,
-                    isFinal: item.retryCount == Self.retriesMax)
+                    isFinal: item.retryCount == Retries.max)
             ])
     }
 
@@ -756,25 +751,17 @@ public struct ReplayState: Sendable {
         _ item: ReplayItem, _ verdict: Verdict, _ now: Int64, _ random: Double
     ) -> SyncSettled.Entry {
         let before = lanes.retryCount(of: item)
-        let count = min(before + 1, Self.retriesMax)
-        let isExhausted = count == Self.retriesMax
+        let count = min(before + 1, Retries.max)
+        let isExhausted = count == Retries.max
         let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
         let delay =
             isExhausted
-            ? max(wish, Self.exhaustedRetryDelay(of: item.id))
+            ? max(wish, Retries.exhaustedDelay(of: item.id))
             : wish > 0 ? wish : Self.backoff(before, random)
         lanes.hold(item, until: now + delay, retryCount: count)
         return SyncSettled.Entry(
             position: item.position.rawValue, id: item.id,
             outcome: isExhausted ? .parked : .retry, retryCount: count, code: verdict.code,
             detail: verdict.detail)
-    }
-
-    /// The time between two attempts with an exhausted event, in milliseconds. It follows from the
-    /// event's id, so that it is the same after a restart and the events of many devices are spread.
-    static func exhaustedRetryDelay(of id: UUID) -> Int64 {
-        let spread = exhaustedRetryRange.upperBound - exhaustedRetryRange.lowerBound
-        let fraction = Int64(truncatingIfNeeded: id.integer & 0xFFFF)
-        return exhaustedRetryRange.lowerBound + spread * fraction / 0xFFFF
     }
 }

@@ -28,7 +28,7 @@ struct GrowthCommand: AsyncParsableCommand {
         source.patternsMax = sizes.first
         try await options.inFolder { folder in
             let report = GrowthReport(
-                origin: Origin(options, folder),
+                origin: Origin(full: options.full, input: options.source.name, folder),
                 curves: try Growth(sizes: sizes, source: source, folder: folder).measure())
             print(report.markdown)
             if let reports = try options.reports {

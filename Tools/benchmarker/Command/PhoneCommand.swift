@@ -12,7 +12,8 @@ struct PhoneCommand: AsyncParsableCommand {
     static func measure(_ options: BenchmarkOptions) async throws {
         try await options.inFolder { folder in
             let result = try Phone(
-                origin: Origin(options, folder), source: options.source, folder: folder,
+                origin: Origin(full: options.full, input: options.source.name, folder),
+                source: options.source, folder: folder,
                 events: options.full ? 50_000 : 10_000, idleSeconds: options.full ? 10 : 5
             ).measure()
             let markdown = PhoneReport(result: result).markdown

@@ -21,7 +21,7 @@ struct RacesCommand: AsyncParsableCommand {
                 results.append(try await row())
             }
             let report = RaceReport(
-                origin: Origin(options, folder),
+                origin: Origin(full: options.full, input: options.source.name, folder),
                 results: results)
             print(report.markdown)
             if let reports = try options.reports {

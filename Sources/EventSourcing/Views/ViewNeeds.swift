@@ -75,3 +75,14 @@ extension LogRepair {
     /// The names of a store's states that do not follow from lines, for `keptStates`.
     package static let statesOfStores: Set<String> = [ViewNeeds.stateName]
 }
+
+extension EventCatalogue {
+    /// Whether views need events that a program could take out which knows this library's types
+    /// only.
+    func isConcerned(by needs: ViewNeeds) -> Bool {
+        guard let reserved else { return false }
+        return needs.needs.contains { need in
+            need.types.map { !reserved.types.isDisjoint(with: $0) } ?? true
+        }
+    }
+}

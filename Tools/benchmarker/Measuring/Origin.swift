@@ -11,10 +11,13 @@ struct Origin: Encodable {
     let input: String
     let machine: String
 
-    /// - Parameter folder: where the logs are.
-    init(_ options: BenchmarkOptions, _ folder: URL) {
-        form = options.full ? "full" : "quick"
-        input = options.source.name
+    /// - Parameters:
+    ///   - full: true for the full form, false for the quick one.
+    ///   - input: what was recorded.
+    ///   - folder: where the logs are.
+    init(full: Bool, input: String, _ folder: URL) {
+        form = full ? "full" : "quick"
+        self.input = input
         machine = Self.machine(folder)
     }
 

@@ -9,7 +9,7 @@ public struct EventCatalogue: Sendable {
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
     /// The prefix of the types that only the library names, and those that it has named.
-    private var reserved: (prefix: String, types: Set<String>)?
+    private(set) var reserved: (prefix: String, types: Set<String>)?
     /// What is wrong with the first rule or upcaster that was left out.
     private(set) var fault: EventError?
     /// All types that have a rule or an upcaster.
@@ -118,15 +118,6 @@ public struct EventCatalogue: Sendable {
     func isReserved(_ type: String) -> Bool {
         guard let reserved else { return false }
         return type.utf8.starts(with: reserved.prefix.utf8) && !reserved.types.contains(type)
-    }
-
-    /// Whether views need events that a program could take out which knows this library's types
-    /// only.
-    func isConcerned(by needs: ViewNeeds) -> Bool {
-        guard let reserved else { return false }
-        return needs.needs.contains { need in
-            need.types.map { !reserved.types.isDisjoint(with: $0) } ?? true
-        }
     }
 
     private func isBuiltIn(_ type: String) -> Bool { reserved?.types.contains(type) ?? false }
