@@ -57,12 +57,12 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict),
-        .target(name: "EventSourcing", dependencies: ["LogStorage"], swiftSettings: strict),
+        .target(
+            name: "EventSourcing", dependencies: ["LogFormat", "LogStorage"], swiftSettings: strict),
         .target(
             name: "OfflineModel",
             dependencies: [
-                "Cryptography",
-                "EventSourcing",
+                "Cryptography", "EventSourcing", "LogFormat", "LogStorage",
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
             swiftSettings: strict),
@@ -70,21 +70,30 @@ let package = Package(
             name: "Replay",
             dependencies: [
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
-                "EventSourcing",
+                "EventSourcing", "LogFormat", "LogStorage",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .target(
-            name: "Downloads", dependencies: ["OfflineModel", "Replay"], swiftSettings: strict),
-        .target(
-            name: "Daybook", dependencies: ["Downloads", "OfflineModel", "Replay"],
+            name: "Downloads",
+            dependencies: ["EventSourcing", "LogStorage", "OfflineModel", "Replay"],
             swiftSettings: strict),
-        .target(name: "DaybookTestKit", dependencies: ["Daybook"], swiftSettings: strict),
+        .target(
+            name: "Daybook",
+            dependencies: [
+                "Downloads", "EventSourcing", "LogFormat", "LogStorage", "OfflineModel", "Replay",
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "DaybookTestKit",
+            dependencies: ["Daybook", "EventSourcing", "LogFormat", "LogStorage", "Replay"],
+            swiftSettings: strict),
         // Of its own: an app that has a keychain needs no sealed file.
         .target(
-            name: "DaybookSecrets", dependencies: ["Cryptography", "Replay"],
+            name: "DaybookSecrets",
+            dependencies: ["Cryptography", "EventSourcing", "LogStorage", "Replay"],
             swiftSettings: strict),
 
         // The tools.
@@ -92,18 +101,21 @@ let package = Package(
         .executableTarget(
             name: "logtool",
             dependencies: [
-                "Daybook", "StandardStreams",
+                "Daybook", "LogFormat", "LogStorage", "OfflineModel", "StandardStreams",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tools/logtool",
             swiftSettings: strict),
         .target(
-            name: "SyncServerBatch", dependencies: ["EventSourcing"],
+            name: "SyncServerBatch", dependencies: ["EventSourcing", "LogFormat"],
             path: "Tools/syncserver/Batch", swiftSettings: strict),
         .target(
             name: "SyncServerStorage",
-            dependencies: ["SyncServerBatch", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "EventSourcing", "LogFormat", "SyncServerBatch",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             path: "Tools/syncserver/Storage",
             swiftSettings: strict),
         // The division of capacities among accounts: values without sockets, so tests need none.
@@ -120,7 +132,7 @@ let package = Package(
         .target(
             name: "SyncServerPostgreSQL",
             dependencies: [
-                "CPostgreSQL", "SyncServerStorage",
+                "CPostgreSQL", "EventSourcing", "SyncServerStorage",
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
             path: "Tools/syncserver/PostgreSQL",
@@ -132,12 +144,8 @@ let package = Package(
         .executableTarget(
             name: "syncserver",
             dependencies: [
-                "Cryptography",
-                "OfflineModel",
-                "StandardStreams",
-                "SyncServerAdmission",
-                "SyncServerPostgreSQL",
-                "SyncServerStorage",
+                "Cryptography", "EventSourcing", "LogFormat", "OfflineModel", "StandardStreams",
+                "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -147,6 +155,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -156,13 +165,14 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "StoreHistories",
-            dependencies: ["Daybook", "DaybookTestKit"],
+            dependencies: ["Daybook", "DaybookTestKit", "LogStorage"],
             path: "Tools/soaker/StoreHistories",
             swiftSettings: strict),
         .target(
             name: "SyncHistories",
             dependencies: [
-                "DaybookTestKit", "SyncServerStorage",
+                "Daybook", "DaybookTestKit", "EventSourcing", "OfflineModel", "Replay",
+                "SyncServerStorage",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tools/soaker/SyncHistories",
@@ -174,7 +184,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "DownloadHistories",
-            dependencies: ["Daybook", "DaybookTestKit"],
+            dependencies: ["Daybook", "DaybookTestKit", "OfflineModel"],
             path: "Tools/soaker/DownloadHistories",
             swiftSettings: strict),
         .target(
@@ -201,7 +211,7 @@ let package = Package(
         .executableTarget(
             name: "benchmarker",
             dependencies: [
-                "Daybook", "DaybookTestKit", "WireHistories",
+                "Daybook", "DaybookTestKit", "LogFormat", "LogStorage", "WireHistories",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -213,10 +223,18 @@ let package = Package(
             swiftSettings: strict),
         // What Tools/instructions counts the instructions of.
         .executableTarget(
-            name: "hotpaths", dependencies: ["Daybook", "DaybookTestKit", "WireHistories"],
+            name: "hotpaths",
+            dependencies: [
+                "Daybook", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay",
+                "WireHistories",
+            ],
             path: "Tools/hotpaths", swiftSettings: strict),
         .target(
-            name: "FuzzTargets", dependencies: ["Daybook", "SyncServerBatch"],
+            name: "FuzzTargets",
+            dependencies: [
+                "EventSourcing", "LogFormat", "LogStorage", "OfflineModel", "Replay",
+                "SyncServerBatch",
+            ],
             path: "Tools/fuzz/Targets", swiftSettings: strict),
 
         // The tests, one target a layer, and what they share.
@@ -227,45 +245,57 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "LogStorageTests",
-            dependencies: ["LogStorage", "DaybookTestKit", "TestSupport"],
+            dependencies: ["LogFormat", "LogStorage", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "EventSourcingTests",
-            dependencies: ["EventSourcing", "DaybookTestKit", "TestSupport"],
+            dependencies: [
+                "EventSourcing", "LogFormat", "LogStorage", "OfflineModel", "DaybookTestKit",
+                "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "OfflineModelTests",
             dependencies: [
-                "Cryptography", "OfflineModel", "Daybook", "DaybookTestKit", "TestSupport",
+                "Cryptography", "Daybook", "DaybookTestKit", "EventSourcing", "LogFormat",
+                "LogStorage", "OfflineModel", "TestSupport",
             ],
             exclude: ["Corpus"],
             swiftSettings: strict),
         .testTarget(
             name: "ReplayTests",
-            dependencies: ["Replay", "OfflineModel", "DaybookTestKit", "TestSupport"],
+            dependencies: [
+                "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage", "OfflineModel",
+                "Replay",
+                "TestSupport", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "DownloadsTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "DownloadHistories", "Downloads", "TestSupport",
-                "soaker",
+                "Daybook", "DaybookTestKit", "DownloadHistories", "Downloads", "OfflineModel",
+                "Replay", "TestSupport", "soaker",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "DaybookTests",
-            dependencies: ["Daybook", "DaybookTestKit", "StoreHistories", "TestSupport"],
+            dependencies: [
+                "Daybook", "DaybookTestKit", "LogFormat", "LogStorage", "StoreHistories",
+                "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "DaybookSecretsTests",
             dependencies: [
-                "Cryptography", "Daybook", "DaybookSecrets", "DaybookTestKit", "TestSupport",
+                "Cryptography", "Daybook", "DaybookSecrets", "DaybookTestKit", "LogStorage",
+                "Replay", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "DaybookTestKit", "OfflineModel", "SyncServerAdmission", "SyncServerPostgreSQL",
-                "SyncServerStorage", "TestSupport", "syncserver",
+                "DaybookTestKit", "EventSourcing", "OfflineModel", "SyncServerAdmission",
+                "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird"),
             ],
@@ -274,20 +304,20 @@ let package = Package(
         .testTarget(
             name: "SyncHistoryTests",
             dependencies: [
-                "DaybookTestKit", "SyncHistories", "SyncServerStorage", "TestSupport",
+                "Daybook", "DaybookTestKit", "SyncHistories", "SyncServerStorage", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "LogStorage", "TestSupport", "WireHistories",
-                "logtool", "syncserver",
+                "Daybook", "DaybookTestKit", "LogFormat", "LogStorage", "TestSupport",
+                "WireHistories", "logtool", "syncserver",
             ],
             exclude: ["Golden"],
             swiftSettings: strict),
         .testTarget(
             name: "FuzzTests",
-            dependencies: ["FuzzTargets", "TestSupport"],
+            dependencies: ["FuzzTargets"],
             exclude: ["Inputs"],
             swiftSettings: strict),
     ]
