@@ -254,7 +254,7 @@ public struct OfflineStore: Sendable {
     /// Checks the state and records events, with nothing in between. See `EventStore.write(_:)`.
     @discardableResult
     public func write<Result: Sendable>(
-        _ body: @Sendable (inout EventStore.Transaction) throws -> Result
+        _ body: @escaping @Sendable (inout EventStore.Transaction) throws -> Result
     ) async throws -> Result {
         try await events.write(body)
     }

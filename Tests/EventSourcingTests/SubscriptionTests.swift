@@ -170,6 +170,8 @@ extension EventSequence.AsyncIterator {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         for _ in 1...6 { try await store.append(drafts(1_000)) }
+        // A checkpoint that is under way reads as well.
+        try await store.checkpoint()
         final class Reads: Sendable { let count = Mutex(0) }
         let reads = Reads()
         files.failing { operation, _ in

@@ -6,7 +6,7 @@ import LogFormat
 
 /// Events that are about to be appended together.
 struct Batch {
-    var lines: [UInt8] = []
+    var lines = CommitLines()
     var events: [Event] = []
     var results: [Appended] = []
 }
@@ -142,17 +142,13 @@ struct BatchEncoder {
         var batch = Batch(results: results)
         for share in shares {
             let (lines, events) = try share.get()
-            if shares.count == 1 {
-                (batch.lines, batch.events) = (lines, events)
-            } else {
-                batch.lines += lines
-                batch.events += events
-            }
+            batch.lines.append(lines)
+            batch.events += events
         }
-        guard batch.lines.count <= WriterSizes.commitPlaintextBytesMax else {
+        guard batch.lines.bytes.count <= WriterSizes.commitPlaintextBytesMax else {
             throw EventError(
                 .tooLarge,
-                "the batch has \(batch.lines.count) bytes; at most "
+                "the batch has \(batch.lines.bytes.count) bytes; at most "
                     + "\(WriterSizes.commitPlaintextBytesMax) can be recorded together")
         }
         return batch
@@ -160,20 +156,21 @@ struct BatchEncoder {
 
     private static func encode(
         _ share: ArraySlice<PlacedDraft>
-    ) throws(EventError) -> (lines: [UInt8], events: [Event]) {
-        var lines: [UInt8] = []
-        lines.reserveCapacity(share.count * 512)
+    ) throws(EventError) -> (lines: CommitLines, events: [Event]) {
+        var lines = CommitLines()
+        lines.reserveCapacity(lines: share.count, bytes: share.count * 512)
         var events: [Event] = []
         events.reserveCapacity(share.count)
         for placed in share {
-            let start = lines.count
             let content = placed.content
-            LineEncoder.append(content, placed.prefix, to: &lines)
-            try check(placed, content, lines.span.bytes.extracting(start..<lines.count - 1))
+            let line = lines.append(placed.prefix, time: placed.time.milliseconds) {
+                LineEncoder.append(content, placed.prefix, to: &$0)
+            }
+            try check(placed, content, lines.bytes.span.bytes.extracting(line))
             events.append(
                 Event(
                     placed.prefix, content, placed.draft.type, placed.draft.decoded,
-                    lines.count - start - 1))
+                    line.count))
         }
         return (lines, events)
     }

@@ -1,5 +1,5 @@
-// Where a mutation becomes history: validate, encode, append, sync, project, publish. One actor on
-// its own queue; whoever waits while a sync is under way shares the next commit. Spec/overview.md.
+// A log of events with its views: opening, reading, checkpoints, pausing and ending. One actor on its own
+// queue. How events get into it is in EventStore+Append. Spec/overview.md.
 
 import Foundation
 import LogFormat
@@ -46,7 +46,7 @@ public actor EventStore {
     /// The known event types.
     public nonisolated let catalogue: EventCatalogue
 
-    private nonisolated let executor = StoreExecutor()
+    nonisolated let executor = StoreExecutor()
     /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
@@ -55,14 +55,15 @@ public actor EventStore {
     package nonisolated let log: Log
     nonisolated let views: ViewSet
     package nonisolated let environment: LogEnvironment
-    private var floor: TimeFloor
-    private nonisolated let inbox = AppendInbox()
-    private var pending = PendingAppends()
-    private var flushIsScheduled = false
+    var floor: TimeFloor
+    nonisolated let inbox = AppendInbox()
+    var pending = PendingAppends()
+    /// The number of commits that were begun.
+    var commitCount = 0
     private var isShipping = false
     private(set) var isClosed = false
     package private(set) var isSuspended = false
-    private var checkpointing: Checkpointing
+    var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     let unknownStates: [StoredState]
     /// The views that need every event that they take in.
@@ -74,18 +75,6 @@ public actor EventStore {
 
     /// Milliseconds to add to the device's clock to get the server's.
     public private(set) var clockOffset: Int64 = 0
-
-    /// Bytes of relaxed events that wait at most.
-    private static let relaxedBytesMax = 64 * 1024
-    /// Appends after which no more are waited for before a commit is written.
-    private static let requestsMax = 1_024
-    /// How far ahead of the clock the time may be that an app gives an event: no mistake about time
-    /// zones loses an event, and no slip of units sets a value for ever.
-    private static let leadMillisecondsMax: Int64 = 24 * 3_600_000
-    /// Commits that follow each other before anybody else has a turn.
-    private static let groupsMax = 16
-    /// How long a relaxed event waits at most.
-    private static let relaxedDelay = Duration.seconds(1)
 
     // MARK: Opening
 
@@ -273,232 +262,10 @@ public actor EventStore {
     /// How many wait for commits.
     package var subscriberCount: Int { commitSignals.count }
 
-    // MARK: Appending
-
-    /// Records a typed event.
-    ///
-    /// - Throws: as `append(_:durability:)`.
-    @discardableResult
-    public nonisolated(nonsending) func append(
-        _ payload: some EventPayload, durability: Durability = .durable
-    ) async throws -> Appended {
-        try await append([EventDraft(payload)], durability: durability)[0]
-    }
-
-    /// Records events, all or none, in one commit. An event whose id is known with the same content
-    /// is not recorded again; it gets the position it has.
-    ///
-    /// On return with `.durable`, the events are on the disk. The views include them in any case.
-    /// Cancelling the calling task does not undo an append that is waiting.
-    ///
-    /// - Returns: for each draft, in order, where it is.
-    /// - Throws: `EventError` for a draft that is refused, also for a time more than 24 hours ahead of
-    ///   the clock, for a reserved type and for one that only the store writes (`daybook.sync.…`);
-    ///   then none was recorded. `LogError`: `diskFull` with nothing recorded, `indeterminate`,
-    ///   `closed`, `corrupt`.
-    /// - Complexity: O(bytes), and an index lookup for each event.
-    @discardableResult
-    public nonisolated(nonsending) func append(
-        _ drafts: [EventDraft], durability: Durability = .durable
-    ) async throws -> [Appended] {
-        try await append(drafts, durability, asHistory: false)
-    }
-
-    /// Records events that were recorded elsewhere before, as `append(_:durability:)`. They keep
-    /// their times, however far ahead, and may be of types that only a later release knows.
-    ///
-    /// - Throws: as `append(_:durability:)`.
-    @discardableResult
-    package nonisolated(nonsending) func append(
-        history drafts: [EventDraft], durability: Durability = .durable
-    ) async throws -> [Appended] {
-        try await append(drafts, durability, asHistory: true)
-    }
-
-    private nonisolated(nonsending) func append(
-        _ drafts: [EventDraft], _ durability: Durability, asHistory isHistory: Bool
-    ) async throws -> [Appended] {
-        try await withCheckedThrowingContinuation { caller in
-            let isFirst = inbox.put(
-                AppendInbox.Request(
-                    drafts: drafts, durability: durability, isHistory: isHistory, caller: caller))
-            if isFirst { executor.schedule { self.assumeIsolated { $0.takeInbox() } } }
-        }
-    }
-
-    /// Takes all appends that were handed in, and those that come meanwhile, and commits them. Where
-    /// several callers shared a commit, it stays awake for their next one.
-    private func takeInbox() {
-        // Others want to use the store, too: whoever comes later has queued a job of its own.
-        for _ in 0..<Self.groupsMax {
-            var count = 0
-            while count < Self.requestsMax {
-                let requests = inbox.take()
-                guard !requests.isEmpty else { break }
-                count += requests.count
-                for request in requests { take(request) }
-            }
-            if pending.isAwaited { try? flush() }
-            guard count > 1, inbox.fills(count) else { return }
-        }
-    }
-
-    private func take(_ request: AppendInbox.Request) {
-        do {
-            for draft in request.drafts { try LogRecord.refuse(draft.type) }
-            let prepared = try prepare(request.drafts, asHistory: request.isHistory)
-            let (results, waits) = try admit(prepared, request.durability)
-            guard waits else { return request.caller.resume(returning: results) }
-            pending.add(request.caller, for: results)
-        } catch { request.caller.resume(throwing: error) }
-    }
-
-    /// Records what the server has said, relaxed: on a full disk it takes the room that the log
-    /// keeps aside.
-    ///
-    /// - Throws: as `append(_:durability:)`.
-    package func record(_ payload: some EventPayload) async throws {
-        _ = try await commit(
-            try prepare([EventDraft(payload, id: newID())]), .relaxed, drawingOnReserve: true)
-    }
-
-    /// An id for an event that the store makes by itself.
-    package nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
-
-    /// A random number from 0 up to, but not, 1.
-    package nonisolated func randomFraction() -> Double {
-        Double(UInt64(truncatingIfNeeded: environment.random()) >> 11) * 0x1p-53
-    }
-
-    /// Checks the state and records events, with nothing in between.
-    ///
-    /// `body` reads views and appends to the transaction; what it appended is recorded in one
-    /// commit if it returns, and dropped if it throws. The views it reads include everything that
-    /// was appended before.
-    ///
-    /// - Returns: what `body` returned. Durable on return.
-    /// - Throws: what `body` throws, and as `append(_:durability:)`.
-    @discardableResult
-    public func write<Result: Sendable>(
-        _ body: @Sendable (inout Transaction) throws -> Result
-    ) async throws -> Result {
-        try await write(drawingOnReserve: false, body)
-    }
-
-    /// As `write(_:)`, for a body whose events the caller wants to find again.
-    ///
-    /// - Returns: for each event, in order, where it is.
-    package func append(
-        decidedBy body: @Sendable (inout Transaction) throws -> Void
-    ) async throws -> [Appended] {
-        try await transact(drawingOnReserve: false) { try body(&$0) }.appended
-    }
-
-    /// As the public one.
-    ///
-    /// - Parameter drawingOnReserve: whether a full disk is no obstacle: for what frees room.
-    package func write<Result: Sendable>(
-        drawingOnReserve: Bool, _ body: @Sendable (inout Transaction) throws -> Result
-    ) async throws -> Result {
-        try await transact(drawingOnReserve: drawingOnReserve, body).result
-    }
-
-    private func transact<Result: Sendable>(
-        drawingOnReserve: Bool, _ body: @Sendable (inout Transaction) throws -> Result
-    ) async throws -> (result: Result, appended: [Appended]) {
-        if drawingOnReserve, !pending.isEmpty { pending.drawsOnReserve = true }
-        // Appends that wait for the next sync are decided but not yet in the views.
-        try flush()
-        var transaction = Transaction(views, by: incarnation, at: timestamp)
-        let result = try body(&transaction)
-        if let refusal = transaction.refusal { throw refusal }
-        guard !transaction.drafts.isEmpty else { return (result, []) }
-        let prepared = try prepare(
-            transaction.drafts, replacing: transaction.replaced,
-            asHistory: transaction.takesHistory)
-        let appended = try await commit(prepared, .durable, drawingOnReserve: drawingOnReserve)
-        return (result, appended)
-    }
-
-    /// Events that are checked against the state and recorded together.
-    public struct Transaction {
-        private let views: ViewSet
-        /// The name under which its events will be recorded.
-        package let incarnation: UUID
-        /// The corrected time.
-        package let now: Timestamp
-        /// True for events that were recorded elsewhere before: see `prepare(_:replacing:asHistory:)`.
-        package var takesHistory = false
-        private(set) var drafts: [EventDraft] = []
-        /// The LWW timestamps of the values that drafts replace, by the drafts' indexes.
-        var replaced: [Int: Stamp] = [:]
-        /// Why none of them can be recorded.
-        fileprivate var refusal: EventError?
-
-        fileprivate init(_ views: ViewSet, by incarnation: UUID, at now: Timestamp) {
-            self.views = views
-            self.incarnation = incarnation
-            self.now = now
-        }
-
-        /// The state of a view before this transaction.
-        public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
-
-        /// Adds an event. One that only the store may write is refused when the transaction ends
-        /// (`EventError`, `refused`).
-        public mutating func append(_ draft: EventDraft) {
-            do throws(EventError) { try LogRecord.refuse(draft.type) } catch { refusal = error }
-            drafts.append(draft)
-        }
-
-        /// Adds a record of the store's own.
-        package mutating func append(record: EventDraft) { drafts.append(record) }
-
-        /// Adds a typed event.
-        ///
-        /// - Throws: what the payload's encoder throws.
-        public mutating func append(_ payload: some EventPayload) throws {
-            append(try EventDraft(payload))
-        }
-    }
-
-    /// Writes and syncs everything that waits. On return it is on the disk and in the views.
-    ///
-    /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
-    public func flush() throws {
-        try checkOpen()
-        flushIsScheduled = false
-        guard !pending.isEmpty else { return }
-        var batch = pending
-        do {
-            try log.append(batch.lines, drawingOnReserve: batch.drawsOnReserve)
-            pending = PendingAppends()
-        } catch {
-            pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
-            if let before = batch.floorBefore { floor = before }
-            if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
-            batch.tell(error)
-            throw error
-        }
-        views.fold(batch.events.dropFirst(batch.relaxedCount))
-        for event in batch.events { checkpointing.add(event) }
-        foldAnewIfStale()
-        batch.tell()
-        signalChange()
-        checkpointIfDue()
-        lookForGarbageIfSealed()
-    }
-
-    /// As `flush()`, and nothing that was decided is in doubt: no write or sync has failed before.
-    ///
-    /// - Throws: `LogError`; `indeterminate` where it is not known what is on the disk.
-    package func settle() throws {
-        try flush()
-        try log.requireUsable()
-    }
+    // MARK: Views
 
     /// Folds the views anew if something was taken back. What waits is on the disk by now.
-    private func foldAnewIfStale() {
+    func foldAnewIfStale() {
         guard views.isStale, pending.isEmpty else { return }
         // If the log cannot be read just now, the next commit tries again, and so does the next
         // opening.
@@ -512,7 +279,7 @@ public actor EventStore {
         checkpointing.hasRebuilt()
     }
 
-    private func signalChange() {
+    func signalChange() {
         for signal in commitSignals.values { signal.yield() }
     }
 
@@ -532,7 +299,7 @@ public actor EventStore {
         try await beginCheckpoint().value
     }
 
-    private func checkpointIfDue() {
+    func checkpointIfDue() {
         guard checkpointing.isDue, lastDurable > .zero, pending.isEmpty, !isClosed, !isSuspended,
             !views.isStale
         else {
@@ -730,157 +497,4 @@ public actor EventStore {
 
     /// The corrected time.
     package var timestamp: Timestamp { Timestamp(milliseconds: now) }
-
-    // MARK: The way of an append
-
-    /// - Throws: `LogError`: `closed`, `suspended`.
-    package func checkOpen() throws {
-        guard !isClosed else {
-            throw LogError(.closed, path: log.directory, "the store was closed")
-        }
-        guard !isSuspended else {
-            throw LogError(
-                .suspended, path: log.directory, "the store is suspended. Call resume() first")
-        }
-    }
-
-    /// Validates, and finds out which events the log has already.
-    ///
-    /// - Parameters:
-    ///   - drafts: the events.
-    ///   - replaced: the LWW timestamps of the values that they replace, by their indexes.
-    ///   - isHistory: true for events that were recorded elsewhere before. They keep their times, and
-    ///     may be of types that only a later release knows.
-    func prepare(
-        _ drafts: [EventDraft], replacing replaced: [Int: Stamp] = [:],
-        asHistory isHistory: Bool = false
-    ) throws -> [PreparedEvent] {
-        try checkOpen()
-        let shares = drafts.parallelShares { [catalogue] share in
-            Result { () throws(EventError) in
-                try share.map { (draft) throws(EventError) in
-                    try CheckedDraft(draft, by: catalogue)
-                }
-            }
-        }
-        var prepared: [PreparedEvent] = []
-        prepared.reserveCapacity(drafts.count)
-        for share in shares {
-            for draft in try share.get() {
-                if let known = try known(draft.id, { draft.draft }) {
-                    prepared.append(.known(known))
-                    continue
-                }
-                if !isHistory { try checkIsNew(draft) }
-                prepared.append(.new(draft, replacing: replaced[prepared.count]))
-            }
-        }
-        return prepared
-    }
-
-    /// Refuses what only an event that was recorded elsewhere may have.
-    private func checkIsNew(_ draft: CheckedDraft) throws(EventError) {
-        guard draft.type.hasRule || !catalogue.isReserved(draft.draft.type) else {
-            throw EventCatalogue.reserved(draft.draft.type, "the event \(draft.id.text)")
-        }
-        guard let time = draft.draft.time else { return }
-        let lead = time.milliseconds - now
-        guard lead <= Self.leadMillisecondsMax else {
-            throw EventError(
-                .refused,
-                "the event \(draft.id.text) (\(draft.draft.type)) has the time \(time), which is "
-                    + "more than 24 hours ahead of the clock (\(timestamp)). Leave the time out, or "
-                    + "correct it")
-        }
-    }
-
-    /// Where an event is that the log has already; nil for one that is new.
-    ///
-    /// - Parameter draft: asked for the content only if the id is known.
-    /// - Throws: `EventError` (`idReused`) where it is known with another content; `LogError`.
-    func known(_ id: UUID, _ draft: () -> EventDraft) throws -> Appended? {
-        let found: Event
-        if let event = pending.event(id) {
-            found = event
-        } else if let line = try log.line(id: id.integer) {
-            found = try LogReader.event(
-                line.bytes.span.bytes, catalogue, directory: log.directory)
-        } else if let removed = try log.removed(id: id.integer) {
-            guard draft().isContent(of: removed.hashes) else { throw EventError.idReused(id) }
-            return Appended(id: id, position: removed.position, isNew: false)
-        } else {
-            return nil
-        }
-        var recorded = found.content
-        try? catalogue.normalise(&recorded)
-        guard recorded.isSameContent(as: draft()) else { throw EventError.idReused(id) }
-        return Appended(id: id, position: found.position, isNew: false)
-    }
-
-    /// Gives the events their places, and waits for the disk where that is asked for.
-    func commit(
-        _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool = false
-    ) async throws -> [Appended] {
-        let (results, waits) = try admit(
-            prepared, durability, drawingOnReserve: drawingOnReserve)
-        guard waits else { return results }
-        if !flushIsScheduled {
-            flushIsScheduled = true
-            // Runs after the jobs that are queued by now, so their events join this commit.
-            executor.schedule { self.assumeIsolated { try? $0.flush() } }
-        }
-        return try await withCheckedThrowingContinuation { pending.add($0, for: results) }
-    }
-
-    /// Gives the events their places in the next commit. Relaxed ones are in the views on return.
-    ///
-    /// - Returns: what became of them, and whether the caller has to wait for that commit.
-    private func admit(
-        _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool = false
-    ) throws -> (results: [Appended], waits: Bool) {
-        var batch = try encode(prepared)
-        if pending.lines.count + batch.lines.count > WriterSizes.commitPlaintextBytesMax {
-            try flush()
-            batch = try encode(prepared)
-        }
-        if drawingOnReserve { pending.drawsOnReserve = true }
-        let isNothing = batch.events.isEmpty
-        // A known event may still be on its way to the disk and shares its fate.
-        let joins = isNothing && !pending.isEmpty
-        if durability == .relaxed, !pending.isAwaited {
-            for event in batch.events { floor.add(event.time) }
-            views.fold(batch.events[...])
-            pending.add(batch, relaxed: true)
-            signalChange()
-            if pending.lines.count >= Self.relaxedBytesMax {
-                // On a full disk they go on waiting, until a whole commit of them has gathered.
-                do { try flush() } catch let error as LogError where error.code == .diskFull {}
-            } else if !isNothing {
-                scheduleFlush(after: Self.relaxedDelay)
-            }
-            return (batch.results, false)
-        }
-        guard !isNothing || joins else { return (batch.results, false) }
-        if pending.floorBefore == nil { pending.floorBefore = floor }
-        for event in batch.events { floor.add(event.time) }
-        pending.add(batch, relaxed: false)
-        return (batch.results, true)
-    }
-
-    private func scheduleFlush(after delay: Duration) {
-        guard !pending.hasTimer else { return }
-        pending.hasTimer = true
-        Task { [weak self, sleep = environment.sleep] in
-            do { try await sleep(delay) } catch { return }
-            try? await self?.flush()
-        }
-    }
-
-    /// Validated events as lines, with their places.
-    private func encode(_ prepared: [PreparedEvent]) throws -> Batch {
-        let next = Position(log.next.rawValue + UInt64(pending.events.count))
-        var encoder = BatchEncoder(catalogue, by: log.incarnation, at: next, floor)
-        for event in prepared { try encoder.add(event) { now } }
-        return try encoder.batch()
-    }
 }

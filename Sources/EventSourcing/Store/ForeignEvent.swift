@@ -76,9 +76,22 @@ extension EventStore {
     ///   - drafts: own events to be recorded behind them, if any of them is new.
     /// - Throws: as `append(_:durability:)`; nothing was recorded then.
     /// - Complexity: O(bytes), and an index lookup for each event.
-    package func receive(
+    package nonisolated(nonsending) func receive(
         _ events: [ForeignEvent], recordingIfNew drafts: [EventDraft] = []
     ) async throws -> Received {
+        let (result, appended) = try await commit(.durable) { store in
+            try store.decide(events, recordingIfNew: drafts)
+        }
+        var received = result.received
+        received.new = appended.prefix(result.count).filter(\.isNew).map(\.position)
+        return received
+    }
+
+    /// The events of a server that are to be recorded, their number before the own ones, and what is
+    /// known of the others.
+    private func decide(
+        _ events: [ForeignEvent], recordingIfNew drafts: [EventDraft]
+    ) throws -> (events: [PreparedEvent], result: (received: Received, count: Int)) {
         try checkOpen()
         var received = Received()
         var prepared: [PreparedEvent] = []
@@ -113,10 +126,7 @@ extension EventStore {
             let record = EventsReinstated(by: incarnation, events: reinstated)
             own.append(try EventDraft(record, id: newID()))
         }
-        guard !prepared.isEmpty || !own.isEmpty else { return received }
-        let results = try await commit(prepared + prepare(own), .durable)
-        received.new = results.prefix(prepared.count).filter(\.isNew).map(\.position)
-        return received
+        return (try prepared + prepare(own), (received, prepared.count))
     }
 
     /// Whether an own event that the log does not know was made by somebody else: there is another

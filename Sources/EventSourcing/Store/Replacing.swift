@@ -54,13 +54,14 @@ extension EventStore {
     ///   - durability: when this returns.
     /// - Throws: as `append(_:durability:)`; `EventError` (`refused`) where nothing can count more.
     @discardableResult
-    public func append(
+    public nonisolated(nonsending) func append(
         _ payload: some EventPayload, replacing stamp: Stamp?, durability: Durability = .durable
     ) async throws -> Appended {
         let draft = try EventDraft(payload)
         try LogRecord.refuse(draft.type)
-        let prepared = try prepare([draft], replacing: stamp.map { [0: $0] } ?? [:])
-        return try await commit(prepared, durability)[0]
+        return try await commit(durability) {
+            try $0.prepare([draft], replacing: stamp.map { [0: $0] } ?? [:])
+        }[0]
     }
 }
 

@@ -151,41 +151,62 @@ public final class Log: Sendable {
     ///   was renamed or replaced is noticed when a segment ends or a checkpoint is written (REC-11).
     /// - Complexity: O(bytes).
     public func append(_ lines: [UInt8]) throws(LogError) {
-        try append(lines, drawingOnReserve: false)
+        precondition(!lines.isEmpty, "a commit has at least one line")
+        try checkSize(of: lines)
+        try append(CommitLines(lines))
     }
 
-    /// As `append(_:)`; on a full disk it takes the room that is kept aside.
-    package func append(_ lines: [UInt8], drawingOnReserve: Bool) throws(LogError) {
-        precondition(!lines.isEmpty, "a commit has at least one line")
-        guard lines.count <= WriterSizes.commitPlaintextBytesMax else {
+    /// Appends one commit: all of its lines or none; durable on return.
+    ///
+    /// - Parameters:
+    ///   - commit: at least one line. The first has the next position, the others follow.
+    ///   - drawingOnReserve: true takes the room that is kept aside where the disk is full.
+    /// - Throws: as `append(_:)` of bytes.
+    /// - Complexity: O(bytes).
+    package func append(
+        _ commit: CommitLines, drawingOnReserve: Bool = false
+    ) throws(LogError) {
+        precondition(!commit.lines.isEmpty, "a commit has at least one line")
+        try checkSize(of: commit.bytes)
+        for line in commit.lines where line.byteCount > WriterSizes.lineBytesMax {
             throw LogError(
                 .tooLarge, path: directory,
-                "a commit of \(lines.count) bytes; at most "
-                    + "\(WriterSizes.commitPlaintextBytesMax) fit. Append in smaller batches")
+                "a line of \(line.byteCount) bytes; at most \(WriterSizes.lineBytesMax) fit")
         }
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            let parsed = try split(lines, expecting: state.contents.next)
-            guard
-                parsed.last.map({ $0.prefix.position.rawValue <= FormatLimit.positionMax }) ?? true
-            else {
+            var expected = state.contents.next
+            for line in commit.lines {
+                precondition(line.prefix.position == expected, "positions do not follow")
+                expected = expected.next
+            }
+            guard expected.rawValue <= FormatLimit.positionMax + 1 else {
                 throw LogError(.tooLarge, path: directory, "the log has no positions left")
             }
             let newFrame: Int?
             do throws(LogError) {
-                newFrame = try write(lines, &state, isUrgent: false)
+                newFrame = try write(commit.bytes, &state, isUrgent: false)
                 if !state.hasReserve { refillReserve(&state) }
             } catch let error
                 where error.code == .diskFull && drawingOnReserve && state.hasReserve
             {
                 state.hasReserve = false
                 _ = ReserveFile(directory, environment.fileSystem).release()
-                newFrame = try write(lines, &state, isUrgent: true)
+                newFrame = try write(commit.bytes, &state, isUrgent: true)
             }
             if let newFrame { state.contents.begin(frameAt: newFrame) }
-            for line in parsed {
-                state.contents.add(line.prefix, lineBytes: line.bytes, time: line.time)
+            for line in commit.lines {
+                state.contents.add(line.prefix, lineBytes: line.byteCount, time: line.time)
             }
+        }
+    }
+
+    private func checkSize(of commit: [UInt8]) throws(LogError) {
+        guard commit.count <= WriterSizes.commitPlaintextBytesMax else {
+            throw LogError(
+                .tooLarge, path: directory,
+                "a commit of \(commit.count) bytes; at most "
+                    + "\(WriterSizes.commitPlaintextBytesMax) fit. Append in smaller batches")
         }
     }
 
@@ -206,65 +227,6 @@ public final class Log: Sendable {
         do throws(LogError) {
             return try state.live?.commit(lines)
         } catch { throw poison(&state, error) }
-    }
-
-    /// A line of a commit.
-    private struct ParsedLine {
-        let prefix: LinePrefix
-        let bytes: Int
-        let time: Int64
-    }
-
-    /// What the lines of a commit are; those of a long one are read on two cores.
-    private func split(
-        _ lines: [UInt8], expecting first: Position
-    ) throws(LogError) -> [ParsedLine] {
-        precondition(lines.last == UInt8(ascii: "\n"), "the last line of a commit has no newline")
-        var parsed: [ParsedLine]
-        if lines.count > environment.sizes.blockPlaintextBytes,
-            let middle = lines.span.bytes.offset(of: UInt8(ascii: "\n"), from: lines.count / 2)
-        {
-            let halves = concurrentMap(2) { [self] half in
-                let range = half == 0 ? 0..<middle + 1 : middle + 1..<lines.count
-                return Result { () throws(LogError) in
-                    try parse(lines.span.bytes.extracting(range))
-                }
-            }
-            parsed = try halves[0].get()
-            parsed += try halves[1].get()
-        } else {
-            parsed = try parse(lines.span.bytes)
-        }
-        var expected = first
-        for line in parsed {
-            precondition(
-                line.prefix.position == expected, "a line does not begin as a stored line must")
-            expected = expected.next
-        }
-        return parsed
-    }
-
-    /// - Parameter lines: each with its newline.
-    private func parse(_ lines: RawSpan) throws(LogError) -> [ParsedLine] {
-        var parsed: [ParsedLine] = []
-        parsed.reserveCapacity(lines.byteCount / 256)
-        var start = 0
-        while let end = lines.offset(of: UInt8(ascii: "\n"), from: start) {
-            guard end - start <= WriterSizes.lineBytesMax else {
-                throw LogError(
-                    .tooLarge, path: directory,
-                    "a line of \(end - start) bytes; at most \(WriterSizes.lineBytesMax) fit")
-            }
-            let line = lines.extracting(start..<end)
-            guard let prefix = try? LinePrefix(line) else {
-                preconditionFailure("a line does not begin as a stored line must")
-            }
-            parsed.append(
-                ParsedLine(
-                    prefix: prefix, bytes: end - start, time: LinePrefix.time(of: line) ?? 0))
-            start = end + 1
-        }
-        return parsed
     }
 
     /// Seals the live segment now; the next append begins a new one. Nothing to do for an empty

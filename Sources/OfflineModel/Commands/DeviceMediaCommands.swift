@@ -175,8 +175,8 @@ public struct DeviceMediaCommands: Sendable {
 
     /// Records events in one commit, each after the last word on its key.
     private func record<Payload: EventPayload>(
-        _ events: [Payload], after stamp: @Sendable (DeviceMediaView, Payload) -> Stamp?,
-        where isNews: @Sendable (DeviceMediaView, Payload) -> Bool = { _, _ in true }
+        _ events: [Payload], after stamp: @escaping @Sendable (DeviceMediaView, Payload) -> Stamp?,
+        where isNews: @escaping @Sendable (DeviceMediaView, Payload) -> Bool = { _, _ in true }
     ) async throws {
         try await store.write { transaction in
             let view = transaction.view(DeviceMediaView.self)

@@ -220,7 +220,8 @@ public struct DownloadCommands: Sendable {
     ///   `LogError` as `EventStore.append`.
     public func complete(
         _ jobId: String, totalBytes: Int,
-        recording record: @Sendable (inout EventStore.Transaction) throws -> Void = { _ in }
+        recording record: @escaping @Sendable (inout EventStore.Transaction) throws -> Void = { _ in
+        }
     ) async throws {
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
@@ -250,8 +251,8 @@ public struct DownloadCommands: Sendable {
     /// Records a step, also where the last one was recorded while the clock was ahead.
     private func change<Payload: EventPayload>(
         _ jobId: String, to status: DownloadStatus,
-        orIf isAllowed: @Sendable (DownloadJob) -> Bool = { _ in false },
-        _ payload: @Sendable (DownloadJob, DownloadsView) throws -> Payload
+        orIf isAllowed: @escaping @Sendable (DownloadJob) -> Bool = { _ in false },
+        _ payload: @escaping @Sendable (DownloadJob, DownloadsView) throws -> Payload
     ) async throws {
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)

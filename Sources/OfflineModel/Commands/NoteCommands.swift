@@ -58,7 +58,7 @@ public struct NoteCommands: Sendable {
 
     private func change(
         _ noteId: String, _ userId: String,
-        _ draft: @Sendable ([EventDraft.Extension]) throws -> EventDraft
+        _ draft: @escaping @Sendable ([EventDraft.Extension]) throws -> EventDraft
     ) async throws {
         try NoteAdded.require(noteId, "note id")
         try NoteAdded.require(userId, "user id")

@@ -16,7 +16,7 @@ public struct PreferencesCommands: Sendable {
     ///   500 MB, or pruning outside 1 to 90 days; `LogError` as `EventStore.append`.
     @discardableResult
     public func update(
-        for userId: String, _ body: @Sendable (inout OfflinePreferences) -> Void
+        for userId: String, _ body: @escaping @Sendable (inout OfflinePreferences) -> Void
     ) async throws -> OfflinePreferences {
         try PreferencesUpdated.require(userId, "user id")
         try await store.write { transaction in

@@ -191,7 +191,7 @@ public actor ImageCache {
     /// As the public one, unless something has changed in the view.
     func store(
         _ content: [UInt8], _ kind: ImageKind, _ id: String,
-        if isWanted: @Sendable (ImagesView) -> Bool
+        if isWanted: @escaping @Sendable (ImagesView) -> Bool
     ) async throws {
         try ImageCached.require(id, "id of the image")
         let limit = limits[kind]

@@ -1,0 +1,391 @@
+// Where a mutation becomes history: validate, encode, append, sync, project, publish. Everything that is
+// recorded comes through the inbox and leaves it with a commit; requests that come while a sync is under way
+// share the next one. Between the commands and LogStorage. Spec/overview.md.
+
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+
+extension EventStore {
+    /// Bytes of relaxed events that wait at most.
+    private static let relaxedBytesMax = 64 * 1024
+    /// How long a relaxed event waits at most.
+    private static let relaxedDelay = Duration.seconds(1)
+    /// Callers that share a commit at most.
+    private static let waitersMax = 1_024
+    /// Commits that follow each other before other jobs of the store have a turn.
+    private static let commitsMax = 16
+    /// How far ahead of the clock the time may be that an app gives an event: no mistake about time
+    /// zones loses an event, and no slip of units sets a value for ever.
+    private static let leadMillisecondsMax: Int64 = 24 * 3_600_000
+
+    // MARK: What callers want
+
+    /// Records a typed event.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    @discardableResult
+    public nonisolated(nonsending) func append(
+        _ payload: some EventPayload, durability: Durability = .durable
+    ) async throws -> Appended {
+        try await append([EventDraft(payload)], durability: durability)[0]
+    }
+
+    /// Records events, all or none, in one commit. An event whose id is known with the same content
+    /// is not recorded again; it gets the position it has.
+    ///
+    /// On return with `.durable`, the events are on the disk. The views include them in any case.
+    /// Cancelling the calling task does not undo an append that is waiting.
+    ///
+    /// - Returns: for each draft, in order, where it is.
+    /// - Throws: `EventError` for a draft that is refused, also for a time more than 24 hours ahead of
+    ///   the clock, for a reserved type and for one that only the store writes (`daybook.sync.…`);
+    ///   then none was recorded. `LogError`: `diskFull` with nothing recorded, `indeterminate`,
+    ///   `closed`, `corrupt`.
+    /// - Complexity: O(bytes), and an index lookup for each event.
+    @discardableResult
+    public nonisolated(nonsending) func append(
+        _ drafts: [EventDraft], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await commit(durability) { store in
+            for draft in drafts { try LogRecord.refuse(draft.type) }
+            return try store.prepare(drafts)
+        }
+    }
+
+    /// Records events that were recorded elsewhere before, as `append(_:durability:)`. They keep
+    /// their times, however far ahead, and may be of types that only a later release knows.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    @discardableResult
+    package nonisolated(nonsending) func append(
+        history drafts: [EventDraft], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await commit(durability) { store in
+            for draft in drafts { try LogRecord.refuse(draft.type) }
+            return try store.prepare(drafts, asHistory: true)
+        }
+    }
+
+    /// Records what the server has said, relaxed: on a full disk it takes the room that the log
+    /// keeps aside.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    package nonisolated(nonsending) func record(_ payload: some EventPayload) async throws {
+        let draft = try EventDraft(payload, id: newID())
+        _ = try await commit(.relaxed, drawingOnReserve: true) { try $0.prepare([draft]) }
+    }
+
+    /// An id for an event that the store makes by itself.
+    package nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
+
+    /// A random number from 0 up to, but not, 1.
+    package nonisolated func randomFraction() -> Double {
+        Double(UInt64(truncatingIfNeeded: environment.random()) >> 11) * 0x1p-53
+    }
+
+    /// Checks the state and records events, with nothing in between.
+    ///
+    /// `body` reads views and appends to the transaction; what it appended is recorded in one
+    /// commit if it returns, and dropped if it throws. The views it reads include everything that
+    /// was appended before.
+    ///
+    /// - Returns: what `body` returned. Durable on return.
+    /// - Throws: what `body` throws, and as `append(_:durability:)`.
+    @discardableResult
+    public nonisolated(nonsending) func write<Result: Sendable>(
+        _ body: @escaping @Sendable (inout Transaction) throws -> Result
+    ) async throws -> Result {
+        try await write(drawingOnReserve: false, body)
+    }
+
+    /// As `write(_:)`, for a body whose events the caller wants to find again.
+    ///
+    /// - Returns: for each event, in order, where it is.
+    package nonisolated(nonsending) func append(
+        decidedBy body: @escaping @Sendable (inout Transaction) throws -> Void
+    ) async throws -> [Appended] {
+        try await transact(drawingOnReserve: false) { try body(&$0) }.appended
+    }
+
+    /// As the public one.
+    ///
+    /// - Parameter drawingOnReserve: whether a full disk is no obstacle: for what frees room.
+    package nonisolated(nonsending) func write<Result: Sendable>(
+        drawingOnReserve: Bool, _ body: @escaping @Sendable (inout Transaction) throws -> Result
+    ) async throws -> Result {
+        try await transact(drawingOnReserve: drawingOnReserve, body).result
+    }
+
+    private nonisolated(nonsending) func transact<Result: Sendable>(
+        drawingOnReserve: Bool,
+        _ body: @escaping @Sendable (inout Transaction) throws -> Result
+    ) async throws -> (result: Result, appended: [Appended]) {
+        try await commit(.durable, drawingOnReserve: drawingOnReserve) { store in
+            if drawingOnReserve, !store.pending.isEmpty { store.pending.drawsOnReserve = true }
+            // Appends that wait for the next sync are decided but not yet in the views.
+            try store.flush()
+            var transaction = Transaction(store.views, by: store.incarnation, at: store.timestamp)
+            let result = try body(&transaction)
+            if let refusal = transaction.refusal { throw refusal }
+            let prepared = try store.prepare(
+                transaction.drafts, replacing: transaction.replaced,
+                asHistory: transaction.takesHistory)
+            return (prepared, result)
+        }
+    }
+
+    // MARK: One committer
+
+    /// Lets the store decide what is recorded, with nothing in between, and waits as the durability says.
+    ///
+    /// - Parameters:
+    ///   - drawingOnReserve: true records also where the disk is full.
+    ///   - decide: called on the store's queue; what it throws is thrown, with nothing recorded.
+    /// - Throws: what `decide` throws, and as `append(_:durability:)`.
+    nonisolated(nonsending) func commit(
+        _ durability: Durability, drawingOnReserve: Bool = false,
+        _ decide: @escaping AppendRequest.Decision
+    ) async throws -> [Appended] {
+        try await withCheckedThrowingContinuation { caller in
+            let isFirst = inbox.put(
+                AppendRequest(
+                    durability: durability, drawsOnReserve: drawingOnReserve, decide: decide,
+                    caller: caller))
+            if isFirst { wake() }
+        }
+    }
+
+    /// As the one without a result; `decide` also gives the caller's.
+    nonisolated(nonsending) func commit<Result: Sendable>(
+        _ durability: Durability, drawingOnReserve: Bool = false,
+        _ decide:
+            @escaping @Sendable (isolated EventStore) throws -> (
+                events: [PreparedEvent], result: Result
+            )
+    ) async throws -> (result: Result, appended: [Appended]) {
+        let decided = Mutex<Result?>(nil)
+        let appended = try await commit(durability, drawingOnReserve: drawingOnReserve) { store in
+            let (events, result) = try decide(store)
+            decided.withLock { $0 = result }
+            return events
+        }
+        guard let result = decided.withLock({ $0 }) else {
+            preconditionFailure("a caller was told before its decision was made")
+        }
+        return (result, appended)
+    }
+
+    private nonisolated func wake() {
+        executor.schedule { self.assumeIsolated { $0.commitInbox() } }
+    }
+
+    /// Takes all requests, and those that come meanwhile, and commits them. Where several callers
+    /// shared a commit, it waits a moment for their next requests.
+    private func commitInbox() {
+        let last = commitCount + Self.commitsMax
+        while commitCount < last {
+            while pending.waiterCount < Self.waitersMax, commitCount < last,
+                let request = inbox.next()
+            {
+                take(request)
+            }
+            let waiters = pending.waiterCount
+            if waiters > 0 { try? flush() }
+            guard waiters > 1, inbox.fills(waiters) else { break }
+        }
+        // Other jobs of the store were queued meanwhile, and go first.
+        if !inbox.isEmpty { wake() }
+    }
+
+    private func take(_ request: AppendRequest) {
+        do {
+            let prepared = try request.decide(self)
+            guard !prepared.isEmpty else { return request.caller.resume(returning: []) }
+            let (results, waits) = try admit(
+                prepared, request.durability, drawingOnReserve: request.drawsOnReserve)
+            guard waits else { return request.caller.resume(returning: results) }
+            pending.add(request.caller, for: results)
+        } catch { request.caller.resume(throwing: error) }
+    }
+
+    // MARK: Validate
+
+    /// - Throws: `LogError`: `closed`, `suspended`.
+    package func checkOpen() throws {
+        guard !isClosed else {
+            throw LogError(.closed, path: log.directory, "the store was closed")
+        }
+        guard !isSuspended else {
+            throw LogError(
+                .suspended, path: log.directory, "the store is suspended. Call resume() first")
+        }
+    }
+
+    /// Validates, and finds out which events the log has already.
+    ///
+    /// - Parameters:
+    ///   - drafts: the events.
+    ///   - replaced: the LWW timestamps of the values that they replace, by their indexes.
+    ///   - isHistory: true for events that were recorded elsewhere before. They keep their times, and
+    ///     may be of types that only a later release knows.
+    func prepare(
+        _ drafts: [EventDraft], replacing replaced: [Int: Stamp] = [:],
+        asHistory isHistory: Bool = false
+    ) throws -> [PreparedEvent] {
+        try checkOpen()
+        let shares = drafts.parallelShares { [catalogue] share in
+            Result { () throws(EventError) in
+                try share.map { (draft) throws(EventError) in
+                    try CheckedDraft(draft, by: catalogue)
+                }
+            }
+        }
+        var prepared: [PreparedEvent] = []
+        prepared.reserveCapacity(drafts.count)
+        for share in shares {
+            for draft in try share.get() {
+                if let known = try known(draft.id, { draft.draft }) {
+                    prepared.append(.known(known))
+                    continue
+                }
+                if !isHistory { try checkIsNew(draft) }
+                prepared.append(.new(draft, replacing: replaced[prepared.count]))
+            }
+        }
+        return prepared
+    }
+
+    /// Refuses what only an event that was recorded elsewhere may have.
+    private func checkIsNew(_ draft: CheckedDraft) throws(EventError) {
+        guard draft.type.hasRule || !catalogue.isReserved(draft.draft.type) else {
+            throw EventCatalogue.reserved(draft.draft.type, "the event \(draft.id.text)")
+        }
+        guard let time = draft.draft.time else { return }
+        let lead = time.milliseconds - now
+        guard lead <= Self.leadMillisecondsMax else {
+            throw EventError(
+                .refused,
+                "the event \(draft.id.text) (\(draft.draft.type)) has the time \(time), which is "
+                    + "more than 24 hours ahead of the clock (\(timestamp)). Leave the time out, or "
+                    + "correct it")
+        }
+    }
+
+    /// Where an event is that the log has already; nil for one that is new.
+    ///
+    /// - Parameter draft: asked for the content only if the id is known.
+    /// - Throws: `EventError` (`idReused`) where it is known with another content; `LogError`.
+    func known(_ id: UUID, _ draft: () -> EventDraft) throws -> Appended? {
+        let found: Event
+        if let event = pending.event(id) {
+            found = event
+        } else if let line = try log.line(id: id.integer) {
+            found = try LogReader.event(
+                line.bytes.span.bytes, catalogue, directory: log.directory)
+        } else if let removed = try log.removed(id: id.integer) {
+            guard draft().isContent(of: removed.hashes) else { throw EventError.idReused(id) }
+            return Appended(id: id, position: removed.position, isNew: false)
+        } else {
+            return nil
+        }
+        var recorded = found.content
+        try? catalogue.normalise(&recorded)
+        guard recorded.isSameContent(as: draft()) else { throw EventError.idReused(id) }
+        return Appended(id: id, position: found.position, isNew: false)
+    }
+
+    // MARK: Encode
+
+    /// Gives the events their places in the next commit. Relaxed ones are in the views on return.
+    ///
+    /// - Returns: what became of them, and whether the caller has to wait for that commit.
+    private func admit(
+        _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool
+    ) throws -> (results: [Appended], waits: Bool) {
+        var batch = try encode(prepared)
+        if pending.lines.bytes.count + batch.lines.bytes.count
+            > WriterSizes.commitPlaintextBytesMax
+        {
+            try flush()
+            batch = try encode(prepared)
+        }
+        if drawingOnReserve { pending.drawsOnReserve = true }
+        let isNothing = batch.events.isEmpty
+        // A known event may still be on its way to the disk and shares its fate.
+        let joins = isNothing && !pending.isEmpty
+        if durability == .relaxed, pending.waiterCount == 0 {
+            for event in batch.events { floor.add(event.time) }
+            views.fold(batch.events[...])
+            pending.add(batch, relaxed: true)
+            signalChange()
+            if pending.lines.bytes.count >= Self.relaxedBytesMax {
+                // On a full disk they go on waiting, until a whole commit of them has gathered.
+                do { try flush() } catch let error as LogError where error.code == .diskFull {}
+            } else if !isNothing {
+                scheduleFlush(after: Self.relaxedDelay)
+            }
+            return (batch.results, false)
+        }
+        guard !isNothing || joins else { return (batch.results, false) }
+        if pending.floorBefore == nil { pending.floorBefore = floor }
+        for event in batch.events { floor.add(event.time) }
+        pending.add(batch, relaxed: false)
+        return (batch.results, true)
+    }
+
+    /// Validated events as lines, with their places.
+    private func encode(_ prepared: [PreparedEvent]) throws -> Batch {
+        let next = Position(log.next.rawValue + UInt64(pending.events.count))
+        var encoder = BatchEncoder(catalogue, by: log.incarnation, at: next, floor)
+        for event in prepared { try encoder.add(event) { now } }
+        return try encoder.batch()
+    }
+
+    // MARK: Append, sync, project, publish
+
+    /// Writes and syncs everything that waits. On return it is on the disk and in the views.
+    ///
+    /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
+    public func flush() throws {
+        try checkOpen()
+        guard !pending.isEmpty else { return }
+        var batch = pending
+        do {
+            commitCount += 1
+            try log.append(batch.lines, drawingOnReserve: batch.drawsOnReserve)
+            pending = PendingAppends()
+        } catch {
+            pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
+            if let before = batch.floorBefore { floor = before }
+            if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
+            batch.tell(error)
+            throw error
+        }
+        views.fold(batch.events.dropFirst(batch.relaxedCount))
+        for event in batch.events { checkpointing.add(event) }
+        foldAnewIfStale()
+        batch.tell()
+        signalChange()
+        checkpointIfDue()
+        lookForGarbageIfSealed()
+    }
+
+    /// As `flush()`, and nothing that was decided is in doubt: no write or sync has failed before.
+    ///
+    /// - Throws: `LogError`; `indeterminate` where it is not known what is on the disk.
+    package func settle() throws {
+        try flush()
+        try log.requireUsable()
+    }
+
+    private func scheduleFlush(after delay: Duration) {
+        guard !pending.hasTimer else { return }
+        pending.hasTimer = true
+        Task { [weak self, sleep = environment.sleep] in
+            do { try await sleep(delay) } catch { return }
+            try? await self?.flush()
+        }
+    }
+}

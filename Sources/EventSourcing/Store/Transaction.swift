@@ -1,0 +1,49 @@
+// What a decision reads and records, with nothing in between. Between the commands and EventStore+Append.
+// Spec/overview.md.
+
+import Foundation
+import LogFormat
+
+extension EventStore {
+    /// Events that are checked against the state and recorded together.
+    public struct Transaction {
+        private let views: ViewSet
+        /// The name under which its events will be recorded.
+        package let incarnation: UUID
+        /// The corrected time.
+        package let now: Timestamp
+        /// True for events that were recorded elsewhere before: see `prepare(_:replacing:asHistory:)`.
+        package var takesHistory = false
+        private(set) var drafts: [EventDraft] = []
+        /// The LWW timestamps of the values that drafts replace, by the drafts' indexes.
+        var replaced: [Int: Stamp] = [:]
+        /// Why none of them can be recorded.
+        private(set) var refusal: EventError?
+
+        init(_ views: ViewSet, by incarnation: UUID, at now: Timestamp) {
+            self.views = views
+            self.incarnation = incarnation
+            self.now = now
+        }
+
+        /// The state of a view before this transaction.
+        public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
+
+        /// Adds an event. One that only the store may write is refused when the transaction ends
+        /// (`EventError`, `refused`).
+        public mutating func append(_ draft: EventDraft) {
+            do throws(EventError) { try LogRecord.refuse(draft.type) } catch { refusal = error }
+            drafts.append(draft)
+        }
+
+        /// Adds a record of the store's own.
+        package mutating func append(record: EventDraft) { drafts.append(record) }
+
+        /// Adds a typed event.
+        ///
+        /// - Throws: what the payload's encoder throws.
+        public mutating func append(_ payload: some EventPayload) throws {
+            append(try EventDraft(payload))
+        }
+    }
+}

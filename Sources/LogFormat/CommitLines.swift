@@ -1,0 +1,73 @@
+// The lines of one commit and what is known of each. The encoder makes it and the log takes it, so that no line
+// is read twice on its way to the segment. Spec/block-and-frame.md, FRM-4.
+
+/// The lines of one commit, in order of position.
+package struct CommitLines: Sendable {
+    /// A line of the commit.
+    package struct Line: Sendable {
+        package let prefix: LinePrefix
+        /// Bytes of the line, its newline not counted.
+        package let byteCount: Int
+        /// The event's time, in milliseconds since 1970; 0 for a line without one.
+        package let time: Int64
+    }
+
+    /// The text of all lines, each with its newline.
+    package private(set) var bytes: [UInt8] = []
+    package private(set) var lines: [Line] = []
+
+    package init() {}
+
+    /// Reads the lines of a text that was put together elsewhere. O(bytes).
+    ///
+    /// - Precondition: each line ends with a newline and begins as a stored line must.
+    package init(_ text: [UInt8]) {
+        precondition(text.last == UInt8(ascii: "\n"), "the last line of a commit has no newline")
+        bytes = text
+        var start = 0
+        while let end = text.span.bytes.offset(of: UInt8(ascii: "\n"), from: start) {
+            let line = text.span.bytes.extracting(start..<end)
+            guard let prefix = try? LinePrefix(line) else {
+                preconditionFailure("a line does not begin as a stored line must")
+            }
+            lines.append(
+                Line(
+                    prefix: prefix, byteCount: end - start, time: LinePrefix.time(of: line) ?? 0))
+            start = end + 1
+        }
+    }
+
+    package mutating func reserveCapacity(lines count: Int, bytes byteCount: Int) {
+        lines.reserveCapacity(count)
+        bytes.reserveCapacity(byteCount)
+    }
+
+    /// Appends a line.
+    ///
+    /// - Parameter write: appends the line's text, which begins with the prefix and ends with a newline.
+    /// - Returns: where the text is, its newline not included.
+    package mutating func append(
+        _ prefix: LinePrefix, time: Int64, _ write: (inout [UInt8]) -> Void
+    ) -> Range<Int> {
+        let start = bytes.count
+        write(&bytes)
+        let end = bytes.count - 1
+        lines.append(Line(prefix: prefix, byteCount: end - start, time: time))
+        return start..<end
+    }
+
+    /// Appends the lines of another commit. O(its bytes).
+    package mutating func append(_ other: CommitLines) {
+        if lines.isEmpty { return self = other }
+        bytes.append(contentsOf: other.bytes)
+        lines.append(contentsOf: other.lines)
+    }
+
+    /// The first lines. O(their bytes).
+    package func prefix(_ count: Int) -> CommitLines {
+        var first = CommitLines()
+        first.lines = Array(lines[..<count])
+        first.bytes = Array(bytes[..<first.lines.reduce(0) { $0 + $1.byteCount + 1 }])
+        return first
+    }
+}
