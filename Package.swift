@@ -58,7 +58,12 @@ let package = Package(
         .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict),
         .target(
-            name: "EventSourcing", dependencies: ["LogFormat", "LogStorage"], swiftSettings: strict),
+            name: "EventSourcing",
+            dependencies: [
+                "LogFormat", "LogStorage",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ],
+            swiftSettings: strict),
         .target(
             name: "OfflineModel",
             dependencies: [
@@ -128,7 +133,7 @@ let package = Package(
         .systemLibrary(
             name: "CPostgreSQL", path: "Tools/syncserver/CPostgreSQL",
             pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        // Of its own, so that nothing but the server needs libpq. Spec/sql is linked into it.
+        // Of its own, so that nothing but the server needs libpq. Spec/sql is a link to its SQL.
         .target(
             name: "SyncServerPostgreSQL",
             dependencies: [

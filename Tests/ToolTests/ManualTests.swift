@@ -74,6 +74,18 @@ import Testing
         }
     }
 
+    @Test(.verifies("TOOL-2"))
+    func `the help and the page of logtool list the same exit codes with the same meanings`() throws {
+        let help = try ToolRun.logtool("--help", []).output
+        let page = try String(
+            contentsOf: Tool.root.appending(path: "Spec/logtool.md"), encoding: .utf8)
+        let rows = page.matches(of: /(?m)^\| (\d+) \| (.+) \|$/).prefix { $0.1 != "" }
+        let codes = rows.map { String($0.1) }
+        #expect(codes == ["0", "1", "64", "65", "66", "74", "75", "130"])
+        let words = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        for row in rows { #expect(words.contains(" \(row.1) \(row.2)")) }
+    }
+
     @Test(
         .verifies("TOOL-14"),
         .enabled(if: installed("python3") != nil && installed("mandoc") != nil))

@@ -8,10 +8,8 @@ struct LogTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logtool",
         abstract: "Inspects, verifies, feeds, compacts and ships Daybook logs.",
-        discussion: """
-            Exit codes: 0 clean, 1 findings, 64 usage, 65 bad data, 66 no such log, 74 I/O, \
-            75 locked or offline.
-            """,
+        discussion: "Exit codes:\n"
+            + Exit.meanings.map { "  \($0.rawValue)  \($1)" }.joined(separator: "\n"),
         subcommands: [
             Import.self, Inspect.self, Verify.self, Views.self, Why.self, Parked.self, Compact.self,
             Replay.self, Export.self, Repair.self,

@@ -51,7 +51,7 @@ struct PendingAppends {
     }
 
     mutating func add(_ batch: Batch, relaxed: Bool) {
-        events += batch.events
+        if isEmpty { events = batch.events } else { events += batch.events }
         lines.append(batch.lines)
         if relaxed { relaxedCount = events.count }
     }

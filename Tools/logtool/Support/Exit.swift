@@ -13,8 +13,21 @@ enum Exit {
     static let noLog = ExitCode(66)
     static let io = ExitCode(74)
     static let unavailable = ExitCode(75)
-    /// As a shell says it of what SIGINT ended.
+    /// As a shell reports a program that SIGINT ended.
     static let interrupted = ExitCode(130)
+
+    /// Every code with its meaning: the one table. The help shows it, the man page takes it from there, and
+    /// tests compare Spec/logtool.md with it.
+    static let meanings: [(code: ExitCode, meaning: String)] = [
+        (.success, "clean"),
+        (findings, "findings; something to repair, parked or in conflict"),
+        (usage, "wrong usage"),
+        (badData, "bad data: a bad line, a damaged log, a newer format, another account's log"),
+        (noLog, "no such log, file or event; a folder that is no log"),
+        (io, "input or output failed; read-only; disk full"),
+        (unavailable, "locked by another writer; something is still pending"),
+        (interrupted, "interrupted; nothing was written"),
+    ]
 
     /// Runs a command's work; an error is said on stderr and becomes the exit code.
     static func mapping(_ body: () async throws -> Void) async throws {
