@@ -12,14 +12,16 @@ package struct BlockDecompressor: Sendable {
     /// Plaintext bytes of the frame so far.
     package private(set) var plaintextBytes = 0
 
-    private var limit = FormatLimit.runningFramePlaintextBytesMax
+    /// Plaintext bytes that the frame declares; nil for a running frame.
+    private var contentBytes: Int?
+    private var limit: Int { contentBytes ?? FormatLimit.runningFramePlaintextBytesMax }
 
     package init() {}
 
     /// Begins a frame.
     package mutating func begin(_ header: FrameHeader) {
         plaintextBytes = 0
-        limit = header.contentBytes ?? FormatLimit.runningFramePlaintextBytesMax
+        contentBytes = header.contentBytes
     }
 
     /// Decodes the block at `offset` of `bytes`, whose header has been read and whose data and
@@ -39,7 +41,10 @@ package struct BlockDecompressor: Sendable {
             throw FormatError(.malformed, "the frame holds more than it may")
         }
         if plaintextBytes + room > storage.count {
-            let larger = max(plaintextBytes + room, min(2 * storage.count, limit))
+            // Most running frames need a part of what they may have; a big commit needs all of it.
+            let blocks = (plaintextBytes + room - 1) / FormatLimit.blockBytesMax + 1
+            let larger = max(
+                blocks * FormatLimit.blockBytesMax, min(2 * storage.count, contentBytes ?? 0))
             storage += [UInt8](repeating: 0, count: larger - storage.count)
         }
         let start = plaintextBytes

@@ -1,5 +1,5 @@
-// The lines of one commit and what is known of each. The encoder makes it and the log takes it, so that no line
-// is read twice on its way to the segment. Spec/block-and-frame.md, FRM-4.
+// The lines of one commit, each with its prefix, length and time. The encoder builds them and the log
+// appends them, so that no line is parsed twice. Spec/block-and-frame.md, FRM-4.
 
 /// The lines of one commit, in order of position.
 package struct CommitLines: Sendable {
@@ -14,6 +14,7 @@ package struct CommitLines: Sendable {
 
     /// The text of all lines, each with its newline.
     package private(set) var bytes: [UInt8] = []
+    /// The lines, in the order of the text.
     package private(set) var lines: [Line] = []
 
     package init() {}
@@ -37,6 +38,7 @@ package struct CommitLines: Sendable {
         }
     }
 
+    /// Reserves memory.
     package mutating func reserveCapacity(lines count: Int, bytes byteCount: Int) {
         lines.reserveCapacity(count)
         bytes.reserveCapacity(byteCount)

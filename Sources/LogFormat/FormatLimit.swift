@@ -32,7 +32,7 @@ public enum FormatLimit {
     /// can have held that cannot be read any more.
     public static let lineBytesMin = 164
 
-    /// Lines of a segment, as far as repair expects them: 999,999, then a commit full of the shortest.
+    /// Lines that repair assumes a segment can have: 999,999, then a commit full of the shortest ones.
     public static let segmentEventsMax = 999_999 + commitPlaintextBytesMax / lineBytesMin
 
     /// How far back in the plaintext of its frame a block may refer.

@@ -8,14 +8,15 @@ package struct WriterSizes: Sendable {
     package var blockPlaintextBytes = FormatLimit.bigCommitBlockPlaintextBytes
 
     /// Plaintext bytes after which a running frame takes no further block. Frames are seek points, and a
-    /// damaged block takes along the rest of its frame.
+    /// damaged block makes the rest of its frame unreadable.
     package var framePlaintextBytes = 128 * 1024
 
     /// File size from which a segment takes no further commit.
     package var segmentBytes = 16 * 1024 * 1024
 
     /// Events from which a segment takes no further commit, so that its footer stays within bounds
-    /// however small and alike its events are.
+    /// however small and alike its events are. At most 1,000,000: repair relies on
+    /// `FormatLimit.segmentEventsMax`.
     package var segmentEvents = 1_000_000
 
     /// Bytes of a commit's lines, newlines counted.
@@ -28,4 +29,11 @@ package struct WriterSizes: Sendable {
 
     /// The most plaintext that a running frame gets: one byte under its size, then a full block.
     package var runningFramePlaintextBytesMax: Int { framePlaintextBytes - 1 + blockPlaintextBytes }
+
+    /// True if every reader accepts what is written with these sizes.
+    package var areReadable: Bool {
+        blockPlaintextBytes <= FormatLimit.blockBytesMax
+            && runningFramePlaintextBytesMax <= FormatLimit.runningFramePlaintextBytesMax
+            && segmentEvents <= 1_000_000
+    }
 }

@@ -97,6 +97,39 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
+    @Test(arguments: [false, true])
+    func `while writers keep a store busy, its other jobs have a turn`(asTransactions: Bool)
+        async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        final class End: Sendable { let isReached = Mutex(false) }
+        let end = End()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    while !end.isReached.withLock({ $0 }) {
+                        if asTransactions {
+                            try await store.write { try $0.append(Visited(place: "here")) }
+                        } else {
+                            try await store.append(Visited(place: "here"))
+                        }
+                    }
+                }
+            }
+            // Long enough for jobs to gather, if they do.
+            while await store.lastDurable < Position(2_000) { await Task.yield() }
+            for _ in 0..<5 {
+                let before = await store.lastDurable
+                _ = try await store.event(at: Position(1))
+                let after = await store.lastDurable
+                #expect(after.rawValue - before.rawValue < 500)
+            }
+            end.isReached.withLock { $0 = true }
+            try await group.waitForAll()
+        }
+        try await store.close()
+    }
+
     @Test(.verifies("LINE-6"))
     func `a known id with the same content answers with its first position`() async throws {
         let files = InMemoryFileSystem()

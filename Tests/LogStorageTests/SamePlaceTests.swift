@@ -184,16 +184,37 @@ import Testing
 
     @Test(.verifies("REC-7", "REC-10"))
     func `a footer with another frame list is named, after all lines were delivered`() throws {
-        for segment in 0...2 {
-            let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed).released()
-            let files = try #require(log.files as? InMemoryFileSystem)
-            let start = try changeFooter(of: log.path(segment), files) { $0.frames[1].offset += 1 }
-            let verdicts = try Verdicts(files)
-            let last = log.ranges[segment].upperBound
-            #expect(verdicts.delivered == Array(Position(1)...last), "segment \(segment)")
-            #expect(verdicts.reading?.offset == start)
-            #expect(verdicts.findings.allSatisfy { $0.offset == start })
-            #expect(verdicts.findings.map(\.code).contains(segment == 2 ? "corrupt" : "footer"))
+        for (segment, entry) in [(0, 0), (0, 1), (0, 2), (1, 1), (2, 0), (2, 2)] {
+            for isPosition in [false, true] where entry > 0 || !isPosition {
+                let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed).released()
+                let files = try #require(log.files as? InMemoryFileSystem)
+                let start = try changeFooter(of: log.path(segment), files) {
+                    if isPosition {
+                        $0.frames[entry].first = $0.frames[entry].first.advanced(by: -1)
+                    } else {
+                        $0.frames[entry].offset += 1
+                    }
+                }
+                let what: Comment = "segment \(segment), entry \(entry)"
+                let verdicts = try Verdicts(files)
+                let last = log.ranges[segment].upperBound
+                #expect(verdicts.delivered == Array(Position(1)...last), what)
+                #expect(verdicts.reading?.offset == start, what)
+                #expect(verdicts.findings.allSatisfy { $0.offset == start }, what)
+                #expect(
+                    verdicts.findings.map(\.code).contains(segment == 2 ? "corrupt" : "footer"),
+                    what)
+                // A reader that begins in the middle of the segment looks at the later frames only.
+                for first in [last.advanced(by: -2), last.advanced(by: -5)] {
+                    var delivered: [Position] = []
+                    _ = try? LogReader(TestLog.path, fileSystem: files).forEachLine(from: first) {
+                        delivered.append($0.position)
+                        _ = $1
+                        return true
+                    }
+                    #expect(delivered.starts(with: first...last), what)
+                }
+            }
         }
     }
 }

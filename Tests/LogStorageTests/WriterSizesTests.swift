@@ -1,5 +1,5 @@
-// Logs of writers with other sizes: smaller and larger blocks, frames and segments than today's are read,
-// gone on with, compacted and repaired. Spec/block-and-frame.md, BLK-2 and FRM-2.
+// Logs of writers with other sizes: segments with smaller and larger blocks and frames than today's are
+// read, gone on with and compacted. Spec/block-and-frame.md, BLK-2 and FRM-2.
 
 import DaybookTestKit
 import LogFormat
@@ -76,8 +76,9 @@ import Testing
         try log.append(TestLog.line(log.next.rawValue, padding: 61_000) + [UInt8(ascii: "\n")])
         try log.roll()
         try log.close()
-        let model = CompactionModel(files: files)
-        let open = try model.open()
+        var environment = Self.environment(files, sizes)
+        environment.now = { TestClock().now }
+        let open = try Log(at: TestLog.path, environment: environment)
         try CompactionModel.compact(open) { $0 % 3 == 0 }
         try open.close()
         var read: [UInt64] = []

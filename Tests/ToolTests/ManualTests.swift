@@ -75,7 +75,8 @@ import Testing
     }
 
     @Test(.verifies("TOOL-2"))
-    func `the help and the page of logtool list the same exit codes with the same meanings`() throws {
+    func `the help and the page of logtool list the same exit codes with the same meanings`() throws
+    {
         let help = try ToolRun.logtool("--help", []).output
         let page = try String(
             contentsOf: Tool.root.appending(path: "Spec/logtool.md"), encoding: .utf8)

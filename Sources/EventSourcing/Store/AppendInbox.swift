@@ -1,12 +1,11 @@
-// The inbox of a store: what callers want to have recorded, until the store takes all of it at once. Before
-// PendingAppends. Spec/overview.md.
+// The queue of append requests, from the callers to the store. Before PendingAppends. Spec/overview.md.
 
 import DequeModule
 import Foundation
 import LogFormat
 import Synchronization
 
-/// What one caller wants to have recorded.
+/// One caller's request to record events.
 struct AppendRequest: Sendable {
     /// Decides on the store's queue which events are recorded.
     typealias Decision = @Sendable (isolated EventStore) throws -> [PreparedEvent]
@@ -18,32 +17,47 @@ struct AppendRequest: Sendable {
     let caller: PendingAppends.Caller
 }
 
-/// Requests in the order in which they came. A caller does not wait for the store's queue here: a request
+/// Requests in the order in which they came. A caller does not wait for the store's queue here: an append
 /// that comes while the store writes or syncs shares the next commit.
 final class AppendInbox: Sendable {
-    private let requests = Mutex(Deque<AppendRequest>())
+    private struct Queue {
+        var requests = Deque<AppendRequest>()
+        /// True while a job of the store is queued or at work that takes the requests.
+        var hasJob = false
+    }
 
-    var isEmpty: Bool { requests.withLock { $0.isEmpty } }
+    private let queue = Mutex(Queue())
 
-    /// - Returns: true for the first one: the store has to be woken.
-    func put(_ request: AppendRequest) -> Bool {
-        requests.withLock { requests in
-            requests.append(request)
-            return requests.count == 1
+    /// - Returns: true where the caller has to queue a job of the store.
+    func enqueue(_ request: AppendRequest) -> Bool {
+        queue.withLock { queue in
+            queue.requests.append(request)
+            defer { queue.hasJob = true }
+            return !queue.hasJob
         }
     }
 
     /// Takes the first request. O(1).
-    func next() -> AppendRequest? { requests.withLock { $0.popFirst() } }
+    func dequeue() -> AppendRequest? { queue.withLock { $0.requests.popFirst() } }
+
+    /// Ends a job of the store.
+    ///
+    /// - Returns: true where requests are left, so that the job has to be queued again.
+    func endJob() -> Bool {
+        queue.withLock { queue in
+            queue.hasJob = !queue.requests.isEmpty
+            return queue.hasJob
+        }
+    }
 
     /// Waits for as many requests as shared the last commit, as long as one comes every few
     /// microseconds: one that comes after the next commit has begun waits for two syncs.
     ///
     /// - Returns: true if there are any.
-    func fills(_ count: Int) -> Bool {
+    func waitForRequests(count: Int) -> Bool {
         var (found, since) = (0, ContinuousClock.now)
         repeat {
-            let present = requests.withLock { $0.count }
+            let present = queue.withLock { $0.requests.count }
             if present >= count { return true }
             if present > found { (found, since) = (present, .now) }
             sched_yield()

@@ -49,6 +49,8 @@ public struct EventSequence: AsyncSequence, Sendable {
         private let store: EventStore
         private var cursor: LogCursor
         private var batch: ArraySlice<Event> = []
+        /// The error that follows the batch.
+        private var failure: (any Error)?
         private var signals: AsyncStream<Void>.AsyncIterator?
         private let isLive: Bool
         /// Where a sequence that is not live ends, once it has begun.
@@ -121,12 +123,14 @@ public struct EventSequence: AsyncSequence, Sendable {
 
         /// Reads what is durable, up to a batch. Not on the store's queue: appends go on.
         nonisolated(nonsending) private mutating func fill() async throws {
+            if let failure { throw failure }
             let last = await store.lastDurable
             let durable = Swift.min(last, end ?? last)
             guard durable > cursor.position else { return }
             let (start, catalogue) = (cursor, store.catalogue)
-            (cursor, batch) = try await BlockingWork.run {
+            (cursor, batch, failure) = try await BlockingWork.run {
                 var cursor = start
+                var failure: (any Error)?
                 var events: [Event] = []
                 var bytes = 0
                 do {
@@ -149,10 +153,11 @@ public struct EventSequence: AsyncSequence, Sendable {
                             "a committed line is not there any more")
                     }
                 } catch {
-                    // What came before the bad place comes first; it is met again then.
+                    // The events before the damage come first.
                     guard !events.isEmpty else { throw error }
+                    failure = error
                 }
-                return (cursor, events[...])
+                return (cursor, events[...], failure)
             }
         }
     }

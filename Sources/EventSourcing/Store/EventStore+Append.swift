@@ -1,6 +1,5 @@
-// Where a mutation becomes history: validate, encode, append, sync, project, publish. Everything that is
-// recorded comes through the inbox and leaves it with a commit; requests that come while a sync is under way
-// share the next one. Between the commands and LogStorage. Spec/overview.md.
+// Validates, encodes, appends, syncs, projects and publishes events. Every recorded event enters through
+// the inbox and leaves it with a commit. Between the commands and LogStorage. Spec/overview.md.
 
 import Foundation
 import LogFormat
@@ -12,15 +11,15 @@ extension EventStore {
     private static let relaxedBytesMax = 64 * 1024
     /// How long a relaxed event waits at most.
     private static let relaxedDelay = Duration.seconds(1)
-    /// Callers that share a commit at most.
-    private static let waitersMax = 1_024
+    /// Requests that share a commit at most.
+    private static let requestsMax = 1_024
     /// Commits that follow each other before other jobs of the store have a turn.
     private static let commitsMax = 16
     /// How far ahead of the clock the time may be that an app gives an event: no mistake about time
     /// zones loses an event, and no slip of units sets a value for ever.
     private static let leadMillisecondsMax: Int64 = 24 * 3_600_000
 
-    // MARK: What callers want
+    // MARK: Append requests
 
     /// Records a typed event.
     ///
@@ -89,7 +88,8 @@ extension EventStore {
     ///
     /// `body` reads views and appends to the transaction; what it appended is recorded in one
     /// commit if it returns, and dropped if it throws. The views it reads include everything that
-    /// was appended before.
+    /// was appended before. It runs on the store's queue, outside the calling task: the task's local
+    /// values and its cancellation are not visible in it.
     ///
     /// - Returns: what `body` returned. Durable on return.
     /// - Throws: what `body` throws, and as `append(_:durability:)`.
@@ -138,7 +138,8 @@ extension EventStore {
 
     // MARK: One committer
 
-    /// Lets the store decide what is recorded, with nothing in between, and waits as the durability says.
+    /// Enqueues a decision, which the store runs on its own queue, and returns once its events are durable,
+    /// or in the views for `.relaxed`.
     ///
     /// - Parameters:
     ///   - drawingOnReserve: true records also where the disk is full.
@@ -149,15 +150,15 @@ extension EventStore {
         _ decide: @escaping AppendRequest.Decision
     ) async throws -> [Appended] {
         try await withCheckedThrowingContinuation { caller in
-            let isFirst = inbox.put(
+            let needsJob = inbox.enqueue(
                 AppendRequest(
                     durability: durability, drawsOnReserve: drawingOnReserve, decide: decide,
                     caller: caller))
-            if isFirst { wake() }
+            if needsJob { scheduleCommit() }
         }
     }
 
-    /// As the one without a result; `decide` also gives the caller's.
+    /// Commits a decision that also returns a result.
     nonisolated(nonsending) func commit<Result: Sendable>(
         _ durability: Durability, drawingOnReserve: Bool = false,
         _ decide:
@@ -172,34 +173,35 @@ extension EventStore {
             return events
         }
         guard let result = decided.withLock({ $0 }) else {
-            preconditionFailure("a caller was told before its decision was made")
+            preconditionFailure("a caller was resumed before its decision ran")
         }
         return (result, appended)
     }
 
-    private nonisolated func wake() {
+    private nonisolated func scheduleCommit() {
         executor.schedule { self.assumeIsolated { $0.commitInbox() } }
     }
 
-    /// Takes all requests, and those that come meanwhile, and commits them. Where several callers
-    /// shared a commit, it waits a moment for their next requests.
+    /// Commits the queued requests, at most 16 commits in a row; then other jobs of the store have a
+    /// turn. Where several callers shared a commit, it waits a moment for their next requests.
     private func commitInbox() {
         let last = commitCount + Self.commitsMax
-        while commitCount < last {
-            while pending.waiterCount < Self.waitersMax, commitCount < last,
-                let request = inbox.next()
-            {
-                take(request)
+        for _ in 0..<Self.commitsMax {
+            var count = 0
+            while count < Self.requestsMax, commitCount < last, let request = inbox.dequeue() {
+                count += 1
+                decide(request)
             }
             let waiters = pending.waiterCount
             if waiters > 0 { try? flush() }
-            guard waiters > 1, inbox.fills(waiters) else { break }
+            guard waiters > 1, commitCount < last, inbox.waitForRequests(count: waiters) else {
+                break
+            }
         }
-        // Other jobs of the store were queued meanwhile, and go first.
-        if !inbox.isEmpty { wake() }
+        if inbox.endJob() { scheduleCommit() }
     }
 
-    private func take(_ request: AppendRequest) {
+    private func decide(_ request: AppendRequest) {
         do {
             let prepared = try request.decide(self)
             guard !prepared.isEmpty else { return request.caller.resume(returning: []) }

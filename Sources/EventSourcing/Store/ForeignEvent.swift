@@ -87,8 +87,9 @@ extension EventStore {
         return received
     }
 
-    /// The events of a server that are to be recorded, their number before the own ones, and what is
-    /// known of the others.
+    /// Sorts the server's events into those to record and those known, clashing or refused.
+    ///
+    /// - Returns: the events to record, own ones last, and the number of the foreign ones among them.
     private func decide(
         _ events: [ForeignEvent], recordingIfNew drafts: [EventDraft]
     ) throws -> (events: [PreparedEvent], result: (received: Received, count: Int)) {

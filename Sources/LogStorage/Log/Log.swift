@@ -160,7 +160,7 @@ public final class Log: Sendable {
     ///
     /// - Parameters:
     ///   - commit: at least one line. The first has the next position, the others follow.
-    ///   - drawingOnReserve: true takes the room that is kept aside where the disk is full.
+    ///   - drawingOnReserve: true uses the reserve file where the disk is full.
     /// - Throws: as `append(_:)` of bytes.
     /// - Complexity: O(bytes).
     package func append(

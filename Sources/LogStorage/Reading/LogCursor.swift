@@ -102,10 +102,19 @@ package struct LogCursor: Sendable {
         try refresh()
         while let here = place {
             let end: End
+            var refusal: (any Error)?
             do {
-                end = try read(here, through: limit, body)
-            } catch let error as LogError where error.code == .corrupt && here.unsealed == nil {
-                // Damage in the last segment has one place for readers and writers.
+                end = try read(here, through: limit) { prefix, line in
+                    do { return try body(prefix, line) } catch {
+                        refusal = error
+                        throw error
+                    }
+                }
+            } catch {
+                guard refusal == nil, let damage = error as? LogError, damage.code == .corrupt,
+                    here.unsealed == nil
+                else { throw error }
+                // Readers and the writer report damage in the last segment at the same location.
                 if try !hasSegment(behind: here.base) { _ = try judgeEnd(fromStart: true) }
                 throw error
             }

@@ -235,7 +235,8 @@ package struct LogVerifier {
             } catch let error as LogError where error.code == .corrupt && attempt < 4 {
                 attempt += 1
             } catch {
-                // Of a compacted segment more can be read than a scan without holes has read.
+                // A scan without holes stops at the first hole of a compacted segment; the salvage
+                // reads past it.
                 if let segment = try? recovery.compactedWithoutFooter(file, path) {
                     try verifyLines(of: segment, name, &found, &summary, line)
                 } else {
@@ -280,6 +281,7 @@ package struct LogVerifier {
         var contents = SegmentContents(base: segment.header.base, ids: .none)
         var isWhole = true
         var indexError: LogError?
+        do throws(LogError) { try segment.checkIDIndex() } catch { indexError = error }
         var scanner = SegmentScanner(
             segment.file, expecting: segment.header.base, allowsHoles: footer.isCompacted)
         scan: while true {

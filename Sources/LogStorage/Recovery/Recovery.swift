@@ -82,7 +82,7 @@ package struct LiveSegment {
     package var dataEnd: Int
     /// Where the last commit begins: what has to be written again after a failed sync.
     package var lastCommit: Int
-    /// Plaintext of the last frame if it takes further blocks.
+    /// Plaintext of the last frame if that is a running one, whose end mark may be written over.
     package var openFrame: [UInt8]?
     package var fileBytes: Int
 

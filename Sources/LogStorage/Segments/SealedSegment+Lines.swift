@@ -12,13 +12,7 @@ extension SealedSegment {
         from first: Position, betweenCommits check: () throws -> Void = {},
         _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> Bool {
-        var frames = footer.frames.isEmpty ? 0 : footer.frames.frame(of: first)
-        let entry =
-            footer.frames.isEmpty
-            ? FrameEntry(offset: SegmentHeader.encodedBytes, first: header.base)
-            : footer.frames[frames]
-        var scanner = SegmentScanner(
-            file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
+        var (scanner, frames) = try scanner(from: first)
         // Known only where all lines are read.
         var count: UInt64? = frames == 0 ? 0 : nil
         var lowest = footer.lines?.lowerBound
@@ -68,6 +62,25 @@ extension SealedSegment {
                     damage.error.detail + " in a sealed segment. Nothing was changed")
             }
         }
+    }
+
+    /// A scanner that begins at the frame of a position, and the number of that frame. It begins at the
+    /// segment's start where the frame list is wrong about the frame.
+    private func scanner(
+        from first: Position
+    ) throws(LogError) -> (scanner: SegmentScanner, frame: Int) {
+        let number = footer.frames.isEmpty ? 0 : footer.frames.frame(of: first)
+        if number > 0 {
+            let entry = footer.frames[number]
+            let scanner = SegmentScanner(
+                file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
+            var look = scanner
+            let step = try storage { () throws(FileError) in try look.next() }
+            if case .commit(let commit) = step, footer.lists(commit) { return (scanner, number) }
+        }
+        return (
+            SegmentScanner(file, expecting: header.base, allowsHoles: footer.isCompacted), 0
+        )
     }
 
     /// The positions that damage at an offset takes along: from the first unread one to the end of

@@ -30,6 +30,7 @@ struct SegmentRewriter: ~Copyable {
         _ sizes: WriterSizes = WriterSizes()
     ) {
         self.file = file
+        precondition(sizes.areReadable, "sizes that no reader accepts")
         self.sizes = sizes
         compressor = BlockCompressor(capacity: sizes.runningFramePlaintextBytesMax)
         contents = SegmentContents(base: base, ids: .index(seed: seed))

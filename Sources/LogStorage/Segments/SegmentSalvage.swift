@@ -254,7 +254,7 @@ struct SegmentSalvage {
         guard !isCompacted, first != expected else { return }
         note(
             frame.isBig ? offset : offset + FrameHeader.runningBytes,
-            "position \(first) stands where \(expected) belongs")
+            "found position \(first), expected \(expected)")
     }
 
     /// Takes in a piece unless its positions are known already or are not this segment's.

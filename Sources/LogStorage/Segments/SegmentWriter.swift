@@ -17,7 +17,7 @@ struct SegmentWriter: ~Copyable {
     /// Whether the last frame is a running one, whose end mark may be written over.
     private var frameIsOpen: Bool
     /// Whether that frame takes further blocks.
-    private var frameHasRoom: Bool
+    private var frameTakesBlocks: Bool
     /// Where the last commit ends. An open frame's end mark stands here.
     private(set) var dataEnd: Int
     /// The file's size: what is behind the data is room.
@@ -61,7 +61,7 @@ struct SegmentWriter: ~Copyable {
     }
 
     /// Goes on with a segment that recovery has put in order. `openFrame` is the plaintext of the
-    /// last frame if it takes further blocks.
+    /// last frame if that is a running one, whose end mark may be written over.
     init(
         path: String, base: Position, file: any File, dataEnd: Int, fileBytes: Int,
         openFrame: [UInt8]?, hasCloseMark: Bool, _ sizes: WriterSizes
@@ -72,12 +72,13 @@ struct SegmentWriter: ~Copyable {
         self.dataEnd = dataEnd
         self.fileBytes = fileBytes
         self.hasCloseMark = hasCloseMark
+        precondition(sizes.areReadable, "sizes that no reader accepts")
         self.sizes = sizes
         compressor = BlockCompressor(capacity: sizes.runningFramePlaintextBytesMax)
         frameIsOpen = openFrame != nil
-        // A writer with other sizes may have made a frame that has no room here.
-        frameHasRoom = openFrame.map { $0.count < sizes.framePlaintextBytes } ?? false
-        if frameHasRoom, let openFrame { compressor.load(framePlaintext: openFrame.span.bytes) }
+        // A writer with other sizes may have filled the frame beyond this writer's limit.
+        frameTakesBlocks = openFrame.map { $0.count < sizes.framePlaintextBytes } ?? false
+        if frameTakesBlocks, let openFrame { compressor.load(framePlaintext: openFrame.span.bytes) }
     }
 
     /// Whether the segment has reached its size and should be sealed.
@@ -96,7 +97,7 @@ struct SegmentWriter: ~Copyable {
     mutating func commit(_ plaintext: [UInt8]) throws(LogError) -> Int? {
         try takeBackCloseMark()
         let isBig = plaintext.count > sizes.blockPlaintextBytes
-        let continues = frameIsOpen && !isBig && frameHasRoom
+        let continues = frameIsOpen && !isBig && frameTakesBlocks
         let start = continues ? dataEnd : boundary
         let most =
             isBig
@@ -114,7 +115,7 @@ struct SegmentWriter: ~Copyable {
                 compressor.reset()
             }
             compressor.append(block: plaintext.span.bytes, to: &bytes)
-            frameHasRoom = compressor.plaintextBytes < sizes.framePlaintextBytes
+            frameTakesBlocks = compressor.plaintextBytes < sizes.framePlaintextBytes
         }
         let committed = bytes.count
         bytes.append(littleEndian: UInt32(0))

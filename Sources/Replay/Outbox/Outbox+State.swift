@@ -140,7 +140,7 @@ extension OutboxEntry {
                 id: try reader.uuid(), source: try reader.uuid(), action: try reader.string(),
                 entityId: try reader.string(), lane: try reader.string(),
                 timestamp: try reader.time(), lineBytes: try reader.nonNegative()))
-        guard lineBytes <= WriterSizes.lineBytesMax else {
+        guard lineBytes <= FormatLimit.lineBytesMax else {
             throw reader.fault("a line is longer than one can be")
         }
         if try reader.bool() { answer = try Answer(&reader) }

@@ -16,8 +16,8 @@ enum Exit {
     /// As a shell reports a program that SIGINT ended.
     static let interrupted = ExitCode(130)
 
-    /// Every code with its meaning: the one table. The help shows it, the man page takes it from there, and
-    /// tests compare Spec/logtool.md with it.
+    /// Every exit code with its meaning. Help and man page print this table; a test compares
+    /// Spec/logtool.md with it.
     static let meanings: [(code: ExitCode, meaning: String)] = [
         (.success, "clean"),
         (findings, "findings; something to repair, parked or in conflict"),
@@ -26,7 +26,7 @@ enum Exit {
         (noLog, "no such log, file or event; a folder that is no log"),
         (io, "input or output failed; read-only; disk full"),
         (unavailable, "locked by another writer; something is still pending"),
-        (interrupted, "interrupted; nothing was written"),
+        (interrupted, "an export was interrupted; no file was written"),
     ]
 
     /// Runs a command's work; an error is said on stderr and becomes the exit code.
