@@ -109,7 +109,7 @@ private struct Phone {
     }
 
     @Test(.verifies("CON-1", "SYNC-27"))
-    func `without a resolver a conflict shows until somebody decides`() async throws {
+    func `without a resolver a conflict shows until the app resolves it`() async throws {
         let (one, other, note) = try await conflict()
         let report = try await mine.sync(one)
         #expect(report.conflict == 1 && report.pending == 2 && report.held == 2)

@@ -648,7 +648,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-37", "LRN-35"))
-    func `a network that nobody knows of is none, and waiting for one holds up no session`()
+    func `an unknown network counts as none, and a download that waits for one blocks no session`()
         async throws
     {
         struct Unknown: Reachability {
