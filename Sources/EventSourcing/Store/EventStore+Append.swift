@@ -47,10 +47,7 @@ extension EventStore {
     public nonisolated(nonsending) func append(
         _ drafts: [EventDraft], durability: Durability = .durable
     ) async throws -> [Appended] {
-        try await commit(durability) { store in
-            for draft in drafts { try LogRecord.refuse(draft.type) }
-            return try store.prepare(drafts)
-        }
+        try await append(drafts, durability, asHistory: false)
     }
 
     /// Records events that were recorded elsewhere before, as `append(_:durability:)`. They keep
@@ -61,10 +58,14 @@ extension EventStore {
     package nonisolated(nonsending) func append(
         history drafts: [EventDraft], durability: Durability = .durable
     ) async throws -> [Appended] {
-        try await commit(durability) { store in
-            for draft in drafts { try LogRecord.refuse(draft.type) }
-            return try store.prepare(drafts, asHistory: true)
-        }
+        try await append(drafts, durability, asHistory: true)
+    }
+
+    private nonisolated(nonsending) func append(
+        _ drafts: [EventDraft], _ durability: Durability, asHistory isHistory: Bool
+    ) async throws -> [Appended] {
+        for draft in drafts { try LogRecord.refuse(draft.type) }
+        return try await commit(durability) { try $0.prepare(drafts, asHistory: isHistory) }
     }
 
     /// Records what the server has said, relaxed: on a full disk it takes the room that the log

@@ -296,8 +296,7 @@ package struct LogCursor: Sendable {
         if bases.last.map({ $0 > base }) ?? false {
             do throws(LogError) {
                 return try place(
-                    in: SealedSegment(
-                        SegmentName.of(base), in: directory, fileSystem, findsIDs: false))
+                    in: SealedSegment(SegmentName.of(base), in: directory, fileSystem))
             } catch let error where error.code == .corrupt {
                 // Lines before a damaged footer are found by their frames.
                 guard let place = try unsealedPlace(base) else { throw error }
@@ -320,8 +319,7 @@ package struct LogCursor: Sendable {
         if let found {
             return try place(
                 in: SealedSegment(
-                    last: path, file: file, footer: found.footer, footerAt: found.start,
-                    findsIDs: false))
+                    last: path, file: file, footer: found.footer, footerAt: found.start))
         }
         let frame: FrameEntry
         if let hint, hint.base == base {

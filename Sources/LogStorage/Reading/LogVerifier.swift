@@ -155,7 +155,7 @@ package struct LogVerifier {
             return (file, try SegmentFooter.read(atEndOf: file)?.footer)
         }
         guard footer == nil else {
-            let segment = try SealedSegment(name, in: directory, fileSystem, findsIDs: false)
+            let segment = try SealedSegment(name, in: directory, fileSystem)
             try segment.header.check(isOf: &first, path)
             try verify(segment, &found, &summary, line)
             return segment.footer.coveredThrough.next
@@ -219,8 +219,7 @@ package struct LogVerifier {
                     // The room behind the footer may not have been cut off yet, and the name may
                     // lead to a compacted file by now: it is the file read that is verified.
                     let segment = try SealedSegment(
-                        last: path, file: file, footer: footer, footerAt: footerAt,
-                        findsIDs: false)
+                        last: path, file: file, footer: footer, footerAt: footerAt)
                     try segment.header.check(isOf: &first, path)
                     try verify(segment, &found, &summary, line)
                 case .closed(let live), .live(let live), .torn(let live, _):

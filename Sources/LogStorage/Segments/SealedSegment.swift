@@ -14,14 +14,12 @@ package struct SealedSegment: Sendable {
 
     /// Opens a segment that must be sealed.
     ///
-    /// - Parameters:
-    ///   - other: the file's name as long as it has not got the segment's.
-    ///   - findsIDs: false for a reader of lines: a malformed id index is an error then only after the
-    ///     last line.
-    /// - Throws: `corrupt` where header or footer is not right.
+    /// - Parameter other: the file's name as long as it has not got the segment's.
+    /// - Throws: `corrupt` where header or footer is not right, but for a malformed id index: lines can be
+    ///   read without it, and `checkIDIndex()` is for callers that look for ids.
     package init(
         _ name: String, in directory: String, _ fileSystem: any FileSystem,
-        from other: String? = nil, findsIDs: Bool = true
+        from other: String? = nil
     ) throws(LogError) {
         let path = directory + "/" + name
         let file = try storage { () throws(FileError) in
@@ -35,7 +33,6 @@ package struct SealedSegment: Sendable {
         }
         try self.init(
             path: path, file: file, header: header, footer: found.footer, footerAt: found.start)
-        if findsIDs { try checkIDIndex() }
     }
 
     /// Opens the last segment, which has been read and ends with a footer. The footer need not end
@@ -49,13 +46,11 @@ package struct SealedSegment: Sendable {
 
     /// The last segment from the file that was read.
     init(
-        last path: String, file: any File, footer: SegmentFooter, footerAt: Int,
-        findsIDs: Bool = true
+        last path: String, file: any File, footer: SegmentFooter, footerAt: Int
     ) throws(LogError) {
         try self.init(
             path: path, file: file, header: try Self.header(of: file, path), footer: footer,
             footerAt: footerAt)
-        if findsIDs { try checkIDIndex() }
     }
 
     static func header(

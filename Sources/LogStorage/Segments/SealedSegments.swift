@@ -42,6 +42,7 @@ struct SealedSegments {
     /// - Throws: `corrupt` where it does not follow the one before.
     mutating func append(_ segment: SealedSegment) throws(LogError) {
         try check(segment.header, segment.path)
+        try segment.checkIDIndex()
         let base = segment.header.base
         let name = SegmentName.of(base)
         let through = segment.footer.coveredThrough
@@ -65,6 +66,7 @@ struct SealedSegments {
         let slot = slots[number]
         let segment = try SealedSegment(slot.name, in: directory, fileSystem)
         try check(segment.header, segment.path)
+        try segment.checkIDIndex()
         guard segment.footer.coveredThrough == slot.range.upperBound else {
             throw LogError(
                 .corrupt, path: segment.path, offset: segment.footerAt,
