@@ -13,6 +13,7 @@ let package = Package(
     platforms: [.macOS("26.0"), .iOS("26.0")],
     products: [
         .library(name: "Daybook", targets: ["Daybook"]),
+        .library(name: "DaybookOffline", targets: ["DaybookOffline"]),
         .library(name: "DaybookSecrets", targets: ["DaybookSecrets"]),
         .library(name: "DaybookTestKit", targets: ["DaybookTestKit"]),
         .executable(name: "logtool", targets: ["logtool"]),
@@ -65,13 +66,6 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "OfflineModel",
-            dependencies: [
-                "Cryptography", "EventSourcing", "LogFormat", "LogStorage",
-                .product(name: "HashTreeCollections", package: "swift-collections"),
-            ],
-            swiftSettings: strict),
-        .target(
             name: "Replay",
             dependencies: [
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
@@ -82,15 +76,17 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "Downloads",
-            dependencies: ["EventSourcing", "LogStorage", "OfflineModel", "Replay"],
-            swiftSettings: strict),
-        .target(
             name: "Daybook",
-            dependencies: [
-                "Downloads", "EventSourcing", "LogFormat", "LogStorage", "OfflineModel", "Replay",
-            ],
+            dependencies: ["EventSourcing", "LogFormat", "LogStorage", "Replay"],
             swiftSettings: strict),
+        // The model of four apps, on top of what every app sees of the engine and no more.
+        .target(
+            name: "DaybookOffline",
+            dependencies: [
+                "Cryptography", "Daybook",
+                .product(name: "HashTreeCollections", package: "swift-collections"),
+            ],
+            packageAccess: false, swiftSettings: strict),
         .target(
             name: "DaybookTestKit",
             dependencies: ["Daybook", "EventSourcing", "LogFormat", "LogStorage", "Replay"],
@@ -106,7 +102,7 @@ let package = Package(
         .executableTarget(
             name: "logtool",
             dependencies: [
-                "Daybook", "LogFormat", "LogStorage", "OfflineModel", "StandardStreams",
+                "DaybookOffline", "LogFormat", "LogStorage", "StandardStreams",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -149,7 +145,7 @@ let package = Package(
         .executableTarget(
             name: "syncserver",
             dependencies: [
-                "Cryptography", "EventSourcing", "LogFormat", "OfflineModel", "StandardStreams",
+                "Cryptography", "EventSourcing", "LogFormat", "DaybookOffline", "StandardStreams",
                 "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Hummingbird", package: "hummingbird"),
@@ -170,13 +166,14 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "StoreHistories",
-            dependencies: ["Daybook", "DaybookTestKit", "LogStorage"],
+            dependencies: ["DaybookOffline", "DaybookTestKit", "LogStorage"],
             path: "Tools/soaker/StoreHistories",
             swiftSettings: strict),
         .target(
             name: "SyncHistories",
             dependencies: [
-                "Daybook", "DaybookTestKit", "EventSourcing", "OfflineModel", "Replay",
+                "EventGenerators",
+                "DaybookOffline", "DaybookTestKit", "EventSourcing", "Replay",
                 "SyncServerStorage",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -184,23 +181,23 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "WireHistories",
-            dependencies: ["Daybook", "DaybookTestKit"],
+            dependencies: ["EventGenerators", "DaybookOffline", "DaybookTestKit"],
             path: "Tools/soaker/WireHistories",
             swiftSettings: strict),
         .target(
             name: "DownloadHistories",
-            dependencies: ["Daybook", "DaybookTestKit", "OfflineModel"],
+            dependencies: ["DaybookOffline", "DaybookTestKit"],
             path: "Tools/soaker/DownloadHistories",
             swiftSettings: strict),
         .target(
             name: "YearOfUse",
-            dependencies: ["Daybook", "DaybookTestKit"],
+            dependencies: ["DaybookOffline", "DaybookTestKit"],
             path: "Tools/soaker/YearOfUse",
             swiftSettings: strict),
         .target(
             name: "AssetReads",
             dependencies: [
-                "Daybook", "DaybookTestKit", .product(name: "GRDB", package: "GRDB.swift"),
+                "DaybookOffline", "DaybookTestKit", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tools/soaker/AssetReads",
             swiftSettings: strict),
@@ -216,34 +213,41 @@ let package = Package(
         .executableTarget(
             name: "benchmarker",
             dependencies: [
-                "Daybook", "DaybookTestKit", "LogFormat", "LogStorage", "WireHistories",
+                "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "WireHistories",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tools/benchmarker",
             swiftSettings: strict),
-        // What the benchmark takes the size of.
+        // What the benchmark takes the size of: an app on the engine, and one on the model.
         .executableTarget(
-            name: "smallest", dependencies: ["Daybook"], path: "Tools/smallest",
+            name: "smallest", dependencies: ["Daybook"], path: "Tools/smallest/Engine",
             swiftSettings: strict),
+        .executableTarget(
+            name: "smallest-offline", dependencies: ["DaybookOffline"],
+            path: "Tools/smallest/Offline", swiftSettings: strict),
         // What Tools/instructions counts the instructions of.
         .executableTarget(
             name: "hotpaths",
             dependencies: [
-                "Daybook", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay",
+                "DaybookOffline", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay",
                 "WireHistories",
             ],
             path: "Tools/hotpaths", swiftSettings: strict),
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "EventSourcing", "LogFormat", "LogStorage", "OfflineModel", "Replay",
+                "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline", "Replay",
                 "SyncServerBatch",
             ],
             path: "Tools/fuzz/Targets", swiftSettings: strict),
 
         // The tests, one target a layer, and what they share.
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: strict),
+        .target(
+            name: "EventGenerators",
+            dependencies: ["EventSourcing", "DaybookOffline", "DaybookTestKit"],
+            path: "Tests/Generators", swiftSettings: strict),
         .testTarget(
             name: "LogFormatTests",
             dependencies: ["LogFormat", "DaybookTestKit", "TestSupport"],
@@ -255,22 +259,25 @@ let package = Package(
         .testTarget(
             name: "EventSourcingTests",
             dependencies: [
-                "EventSourcing", "LogFormat", "LogStorage", "OfflineModel", "DaybookTestKit",
+                "EventGenerators",
+                "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline", "DaybookTestKit",
                 "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "OfflineModelTests",
             dependencies: [
-                "Cryptography", "Daybook", "DaybookTestKit", "EventSourcing", "LogFormat",
-                "LogStorage", "OfflineModel", "TestSupport",
+                "EventGenerators",
+                "Cryptography", "DaybookOffline", "DaybookTestKit", "EventSourcing", "LogFormat",
+                "LogStorage", "TestSupport",
             ],
             exclude: ["Corpus"],
             swiftSettings: strict),
         .testTarget(
             name: "ReplayTests",
             dependencies: [
-                "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage", "OfflineModel",
+                "EventGenerators",
+                "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline",
                 "Replay",
                 "TestSupport", .product(name: "Logging", package: "swift-log"),
             ],
@@ -278,28 +285,29 @@ let package = Package(
         .testTarget(
             name: "DownloadsTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "DownloadHistories", "Downloads", "OfflineModel",
+                "DaybookOffline", "DaybookTestKit", "DownloadHistories",
                 "Replay", "TestSupport", "soaker",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "DaybookTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "LogFormat", "LogStorage", "StoreHistories",
+                "EventGenerators",
+                "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "StoreHistories",
                 "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "DaybookSecretsTests",
             dependencies: [
-                "Cryptography", "Daybook", "DaybookSecrets", "DaybookTestKit", "LogStorage",
+                "Cryptography", "DaybookOffline", "DaybookSecrets", "DaybookTestKit", "LogStorage",
                 "Replay", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "DaybookTestKit", "EventSourcing", "OfflineModel", "SyncServerAdmission",
+                "DaybookTestKit", "EventSourcing", "DaybookOffline", "SyncServerAdmission",
                 "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport", "syncserver",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird"),
@@ -309,13 +317,14 @@ let package = Package(
         .testTarget(
             name: "SyncHistoryTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "SyncHistories", "SyncServerStorage", "TestSupport",
+                "DaybookOffline", "DaybookTestKit", "SyncHistories", "SyncServerStorage",
+                "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "Daybook", "DaybookTestKit", "LogFormat", "LogStorage", "TestSupport",
+                "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "TestSupport",
                 "WireHistories", "logtool", "syncserver",
             ],
             exclude: ["Golden"],

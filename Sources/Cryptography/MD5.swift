@@ -8,9 +8,9 @@
 #endif
 
 /// MD5.
-package enum MD5 {
+public enum MD5 {
     /// The hash of all bytes: 16 bytes. O(bytes).
-    package static func hash(_ bytes: [UInt8]) -> [UInt8] {
+    public static func hash(_ bytes: [UInt8]) -> [UInt8] {
         #if canImport(CryptoKit)
             return Array(Insecure.MD5.hash(data: bytes))
         #else

@@ -9,36 +9,36 @@
 #endif
 
 /// SHA-256, fed piece by piece. O(bytes).
-package struct SHA256 {
+public struct SHA256 {
     /// Bytes of a hash.
-    package static let byteCount = 32
+    public static let byteCount = 32
 
     #if canImport(CryptoKit)
         private var hash = CryptoKit.SHA256()
 
         /// Begins with no bytes.
-        package init() {}
+        public init() {}
 
         /// Takes in more bytes.
-        package mutating func update(_ bytes: RawSpan) {
+        public mutating func update(_ bytes: RawSpan) {
             bytes.withUnsafeBytes { hash.update(bufferPointer: $0) }
         }
 
         /// The hash of what was taken in: 32 bytes.
-        package func finished() -> [UInt8] { Array(hash.finalize()) }
+        public func finished() -> [UInt8] { Array(hash.finalize()) }
     #else
         private var context = SHA256_CTX()
 
         /// Begins with no bytes.
-        package init() { SHA256_Init(&context) }
+        public init() { SHA256_Init(&context) }
 
         /// Takes in more bytes.
-        package mutating func update(_ bytes: RawSpan) {
+        public mutating func update(_ bytes: RawSpan) {
             _ = bytes.withUnsafeBytes { SHA256_Update(&context, $0.baseAddress, $0.count) }
         }
 
         /// The hash of what was taken in: 32 bytes.
-        package func finished() -> [UInt8] {
+        public func finished() -> [UInt8] {
             var copy = context
             var hash = [UInt8](repeating: 0, count: Self.byteCount)
             SHA256_Final(&hash, &copy)
@@ -47,7 +47,7 @@ package struct SHA256 {
     #endif
 
     /// The hash of all bytes: 32 bytes.
-    package static func hash(_ bytes: [UInt8]) -> [UInt8] {
+    public static func hash(_ bytes: [UInt8]) -> [UInt8] {
         var hash = SHA256()
         hash.update(bytes.span.bytes)
         return hash.finished()

@@ -4,7 +4,6 @@
 import EventSourcing
 import Foundation
 import LogStorage
-import OfflineModel
 import Replay
 import Synchronization
 
@@ -13,16 +12,16 @@ import Synchronization
 /// ```swift
 /// let storage = DeviceStorage(.iOS(home: home), secrets: [secrets])
 /// try await storage.prepare()
-/// let store = try await OfflineStore.open(
-///     at: storage.database.appending(path: "user-456"), cache: storage.cache, account: "user-456",
-///     secrets: secrets)
-/// try await storage.reset([store])  // nothing is left; show the login screen
+/// let store = try await EventStore.open(
+///     at: storage.database.appending(path: "user-456"), account: "user-456", secrets: secrets,
+///     rules: rules, views: views)
+/// try await storage.reset([store], catalogue: EventCatalogue(rules))  // nothing is left; show the login screen
 /// ```
 public struct DeviceStorage: Sendable {
     /// The folder of logs, each in a folder of its own. Nothing else may be in it.
     public let database: URL
-    /// The folder of what can be fetched again, for `OfflineStore.open(at:cache:)`: the bytes of cached
-    /// images, downloads on their way. The system may delete it. Nothing else may be in it.
+    /// The folder of what can be fetched again, such as cached images and downloads on their way. The
+    /// system may delete it. Nothing else may be in it.
     public let cache: URL
     private let secrets: [any SecretStore]
     private let environment: LogEnvironment
@@ -107,16 +106,16 @@ public struct DeviceStorage: Sendable {
     /// - Parameters:
     ///   - stores: all that are open in the folders; they are closed, also if this fails when it
     ///     has begun.
+    ///   - catalogue: the event types by which the unsynced events of closed logs are counted.
     ///   - discardingUnsynced: whether to go on if there is something that no server has, or a log
     ///     that cannot be read.
     /// - Throws: with nothing changed: `UnsyncedError` with the number of events that no server
-    ///   has, those of closed logs included, if it is not told to discard them (events of an app's
-    ///   own types count in open stores only); `EventError` (`refused`) for a store that is not in
-    ///   one of the folders; `LogError`: `closed` or `suspended` for such a store, `locked` for a
+    ///   has, those of closed logs included, if it is not told to discard them; `EventError`
+    ///   (`refused`) for a store that is not in one of the folders; `LogError`: `closed` or `suspended` for such a store, `locked` for a
     ///   log that is open and not among the stores. Later: `LogError`, `SecretStoreError`.
     /// - Complexity: O(files), and O(events behind the checkpoint) for each closed log.
     public func reset(
-        _ stores: [OfflineStore], discardingUnsynced: Bool = false
+        _ stores: [any ErasableStore], catalogue: EventCatalogue, discardingUnsynced: Bool = false
     ) async throws {
         for store in stores { try checkIsInside(store.events.directory) }
         let lock = try await lock()
@@ -128,8 +127,8 @@ public struct DeviceStorage: Sendable {
                 .filter { !open.contains(Self.standardized($0)) }
         }
         if !discardingUnsynced {
-            var count = stores.reduce(0) { $0 + $1.view(Outbox.self).count }
-            for log in closed { count += try await unsynced(log) }
+            var count = stores.reduce(0) { $0 + $1.events.view(Outbox.self).count }
+            for log in closed { count += try await unsynced(log, catalogue) }
             guard count == 0 else { throw UnsyncedError(count: count) }
         }
         let claimed = try await BlockingWork.run { [environment] in
@@ -185,10 +184,10 @@ public struct DeviceStorage: Sendable {
     }
 
     /// How many events of a closed log no server has.
-    private func unsynced(_ log: String) async throws -> Int {
+    private func unsynced(_ log: String, _ catalogue: EventCatalogue) async throws -> Int {
         do {
             let store = try await EventStore.open(
-                at: log, create: false, catalogue: OfflineModel.catalogue, views: [Outbox.self],
+                at: log, create: false, catalogue: catalogue, views: [Outbox.self],
                 keepingUnknownStates: true, environment: environment)
             let count = store.view(Outbox.self).count
             try await store.close()
@@ -224,7 +223,7 @@ public struct DeviceStorage: Sendable {
     }
 
     /// Deletes what is there, the marker last. Can be done again.
-    private func finish(_ stores: [OfflineStore], _ claimed: [ClaimedLog]) async throws {
+    private func finish(_ stores: [any ErasableStore], _ claimed: [ClaimedLog]) async throws {
         // One that a start finds may be in the page cache only.
         try await BlockingWork.run { [marker] in try marker.makeDurable() }
         for store in secrets { try await store.deleteAll() }
@@ -248,6 +247,28 @@ public struct DeviceStorage: Sendable {
             }
             try fileSystem.syncDirectory(folder)
         }
+    }
+}
+
+/// A store that can be erased with what belongs to it.
+public protocol ErasableStore: Sendable {
+    /// The events in the store.
+    var events: EventStore { get }
+
+    /// Closes the store. See `EventStore.close()`.
+    func close() async throws
+
+    /// Deletes the store and what belongs to it. See `EventStore.erase(discardingUnsynced:removing:)`.
+    func erase(discardingUnsynced: Bool) async throws
+}
+
+extension EventStore: ErasableStore {
+    /// The store itself.
+    public nonisolated var events: EventStore { self }
+
+    /// Deletes the log and its secrets. See `erase(discardingUnsynced:removing:)`.
+    public func erase(discardingUnsynced: Bool) async throws {
+        try await erase(discardingUnsynced: discardingUnsynced, removing: [])
     }
 }
 

@@ -5,7 +5,6 @@
 import EventSourcing
 import Foundation
 import LogStorage
-import OfflineModel
 import Replay
 import Synchronization
 
@@ -13,25 +12,20 @@ import Synchronization
 ///
 /// ```swift
 /// let service = SyncService(
-///     store, transport: HTTPTransport(endpoint: url), credentials: credentials, user: "user-456",
-///     reachability: SystemReachability())
+///     store, transport: HTTPTransport(endpoint: url), credentials: credentials)
 /// let syncing = Task { try await service.run() }   // at the app's start
 /// service.syncNow()                                // at resume, or when the user asks for it
 /// syncing.cancel()                                 // at logout
 /// ```
 ///
-/// It syncs when it begins, when something is recorded, when the network comes back, when the
-/// settings allow it again, when `syncNow()` asks for it, and every `Replayer.Options.readInterval`
-/// if that is set. Where there is nothing to do it waits without a timer. While the store is
-/// suspended it rests, and goes on at `resume()`.
-///
-/// The user's settings count: with `autoSync` off nothing is done but what `syncNow()` asks for; with
-/// `wifiOnlyDownload` on, what other devices have recorded is not read over a network that is paid
-/// by volume, while the outbox is shipped.
+/// It syncs when it begins, when something is recorded, when the network comes back, when its rules
+/// allow it again, when `syncNow()` asks for it, and every `Replayer.Options.readInterval` if that is
+/// set. Where there is nothing to do it waits without a timer. While the store is suspended it rests,
+/// and goes on at `resume()`.
 public final class SyncService: Sendable {
-    private let store: OfflineStore
+    private let store: EventStore
     private let replayer: Replayer
-    private let user: String?
+    private let rules: ViewQuery<SyncRules>?
     private let reachability: any Reachability
     private let state = Mutex(State())
     private let latest = Mutex(SyncReport())
@@ -51,26 +45,27 @@ public final class SyncService: Sendable {
     ///   - transport: how a request reaches the server.
     ///   - credentials: where tokens come from.
     ///   - options: how it is done.
-    ///   - user: whose settings count; nil: nobody's, everything is allowed.
+    ///   - rules: a question to a view, whose answer limits what is done, now and as it changes; nil
+    ///     for no limits.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     public init(
-        _ store: OfflineStore, transport: any Transport,
+        _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
-        options: Replayer.Options = Replayer.Options(), user: String? = nil,
+        options: Replayer.Options = Replayer.Options(), rules: ViewQuery<SyncRules>? = nil,
         reachability: any Reachability = SystemReachability()
     ) {
         self.store = store
-        self.user = user
+        self.rules = rules
         self.reachability = reachability
         replayer = Replayer(
-            store.events, transport: transport, credentials: credentials, options: options)
+            store, transport: transport, credentials: credentials, options: options)
     }
 
     /// What has been done so far, and what is under way now.
     public var report: SyncReport { latest.withLock { $0 } }
 
-    /// Syncs now, whatever the settings say, without waiting for a backoff to end: when the app
+    /// Syncs now, whatever the rules say, without waiting for a backoff to end: when the app
     /// comes to the front, or the user asks for it. Returns at once. Without `run()` under way
     /// nothing happens.
     public func syncNow() {
@@ -102,7 +97,7 @@ public final class SyncService: Sendable {
         guard isFirst else { return }
         defer { state.withLock { $0 = State() } }
         // Heard from the beginning on, so that nothing that changes meanwhile is missed.
-        let commits = await store.events.commits()
+        let commits = await store.commits()
         let listener = Task {
             for await _ in commits { wake.yield() }
             wake.finish()
@@ -130,8 +125,10 @@ public final class SyncService: Sendable {
             state.isAskedFor = false
         }
         defer { state.withLock { $0.triggers = nil } }
-        let conditions = SyncConditions(user: user) { continuation.yield(.conditions($0)) }
-        let watch = Task { [store, reachability] in await conditions.watch(store, reachability) }
+        let conditions = SyncConditions(hasRules: rules != nil) {
+            continuation.yield(.conditions($0))
+        }
+        let watch = Task { [rules, reachability] in await conditions.watch(rules, reachability) }
         defer { watch.cancel() }
         // Nothing is sent before it is known what may be, whoever asks.
         let unknown = ReplayState.Conditions(isReachable: false, isAllowed: false)
@@ -144,49 +141,59 @@ public final class SyncService: Sendable {
     }
 }
 
-/// What the network and the settings allow together.
+/// What an app allows its sync service to do by itself.
+public struct SyncRules: Hashable, Sendable {
+    /// Whether anything is done but what `SyncService.syncNow()` asks for.
+    public var isAllowed: Bool
+    /// Whether what other devices have recorded is read over a network that is paid by volume. The
+    /// outbox is shipped over any.
+    public var readsOverMetered: Bool
+
+    /// Creates rules; without arguments everything is allowed.
+    public init(isAllowed: Bool = true, readsOverMetered: Bool = true) {
+        self.isAllowed = isAllowed
+        self.readsOverMetered = readsOverMetered
+    }
+}
+
+/// What the network and the rules allow together.
 private final class SyncConditions: Sendable {
     private struct Known {
         var path: NetworkPath?
-        var preferences: OfflinePreferences?
+        var rules: SyncRules?
     }
 
     private let known = Mutex(Known())
-    private let user: String?
     private let tell: @Sendable (ReplayState.Conditions) -> Void
 
-    init(user: String?, tell: @escaping @Sendable (ReplayState.Conditions) -> Void) {
-        self.user = user
+    init(hasRules: Bool, tell: @escaping @Sendable (ReplayState.Conditions) -> Void) {
+        if !hasRules { known.withLock { $0.rules = SyncRules() } }
         self.tell = tell
     }
 
-    /// Tells whenever the network or the settings change, until the calling task is cancelled.
-    func watch(_ store: OfflineStore, _ reachability: any Reachability) async {
+    /// Tells whenever the network or the rules change, until the calling task is cancelled.
+    func watch(_ rules: ViewQuery<SyncRules>?, _ reachability: any Reachability) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await path in reachability.paths { self.update(path, nil) }
             }
-            if let user {
-                group.addTask {
-                    for await preferences in store.preferences(for: user).changes {
-                        self.update(nil, preferences)
-                    }
-                }
+            if let rules {
+                group.addTask { for await rules in rules.changes { self.update(nil, rules) } }
             }
         }
     }
 
-    private func update(_ path: NetworkPath?, _ preferences: OfflinePreferences?) {
+    private func update(_ path: NetworkPath?, _ rules: SyncRules?) {
         // Told inside, so that the newest is told last.
         known.withLock { known in
             known.path = path ?? known.path
-            known.preferences = preferences ?? known.preferences
+            known.rules = rules ?? known.rules
             // Nothing is allowed before both are known.
-            guard let path = known.path, user == nil || known.preferences != nil else { return }
+            guard let path = known.path, let rules = known.rules else { return }
             tell(
                 ReplayState.Conditions(
-                    isReachable: path != .none, isAllowed: known.preferences?.autoSync ?? true,
-                    mayRead: path == .wifi || !(known.preferences?.wifiOnlyDownload ?? false)))
+                    isReachable: path != .none, isAllowed: rules.isAllowed,
+                    mayRead: path == .wifi || rules.readsOverMetered))
         }
     }
 }

@@ -78,7 +78,7 @@ public struct XXH64: Sendable {
     }
 
     /// The hash of bytes that are all there, with seed 0. O(n).
-    package static func hash(_ bytes: RawSpan) -> UInt64 {
+    public static func hash(_ bytes: RawSpan) -> UInt64 {
         var hash = XXH64()
         hash.update(bytes)
         return hash.value()

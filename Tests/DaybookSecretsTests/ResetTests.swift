@@ -1,7 +1,7 @@
 // Everything an app keeps on a device goes, or nothing: two logs with files and checkpoints, a cache,
 // and secrets on the same disk, which loses its power at every operation.
 
-import Daybook
+import DaybookOffline
 import DaybookSecrets
 import DaybookTestKit
 import Foundation

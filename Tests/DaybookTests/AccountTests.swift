@@ -1,9 +1,10 @@
 // One account a log, a log for what no account owns, copies and moved folders, logout.
 
-import Daybook
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private struct Theme: Projection, Codable {
     static let name = "theme"

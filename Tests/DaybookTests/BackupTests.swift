@@ -1,9 +1,10 @@
 // Whether a backup may start, what it takes, and how it went. Spec/media.md, MED-21.
 
-import Daybook
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct BackupTests {
     private static let now = Date(timeIntervalSince1970: 1_800_000_000)

@@ -1,10 +1,11 @@
 // Images in a cache folder: one store, two places, one life. Spec/images.md, IMG-19.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private struct Bench {
     let files: any FileSystem

@@ -1,14 +1,16 @@
 // Compaction of an app's store: a store that compacts and one that never does show the same, whatever
 // happens before and after.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct OfflineStoreCompactionTests {
     /// One of two stores with the same history.

@@ -1,11 +1,12 @@
 // What a store cannot be opened with: each is refused, and the message names it.
 
-import Daybook
 import Foundation
 import LogFormat
 import LogStorage
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private struct Walked: EventPayload, Codable {
     static let type = "com.example.walked"

@@ -1,9 +1,10 @@
 // Erasing a store: refused while something is unsynced, complete when it is not.
 
-import Daybook
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct EraseTests {
     @Test(.verifies("ACC-4"))

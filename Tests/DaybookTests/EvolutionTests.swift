@@ -1,11 +1,12 @@
 // Event types are replaced by newer ones while what was recorded stays as it was; an app can be
 // rolled back and forth. The worked example: trips to one city, to several, with a name.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// Version 1: one city.
 private struct TripPlanned: EventPayload, Codable {

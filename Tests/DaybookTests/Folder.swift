@@ -1,7 +1,8 @@
 // A folder on the real disk that goes with the test.
 
-import Daybook
 import Foundation
+
+@testable import DaybookOffline
 
 /// A temporary folder.
 final class Folder {

@@ -1,11 +1,12 @@
 // What a store removes by itself, and when. Spec/cities.md, CITY-15.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A clock, and hourly timers that go off when the test says so.
 private final class Clock: Sendable {
@@ -160,9 +161,11 @@ private struct Bench {
         try await bench.cache("a", in: store)
         bench.clock.advance(days: 8)
         #expect(bench.cached(in: store) == ["a"])
+        try await eventually { bench.clock.timers == 1 }
         bench.clock.ring()
         try await eventually { bench.cached(in: store).isEmpty && bench.imageCount == 0 }
         try await bench.cache("b", in: store)
+        try await eventually { bench.clock.timers == 1 }
         try await store.suspend()
         bench.clock.advance(days: 8)
         bench.clock.ring()

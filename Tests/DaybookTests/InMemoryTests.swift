@@ -1,8 +1,9 @@
 // A store in memory, as an app's tests use it: nothing but `import Daybook`.
 
-import Daybook
 import Foundation
 import Testing
+
+@testable import DaybookOffline
 
 private struct Visited: EventPayload, Codable {
     static let type = "com.example.visited"

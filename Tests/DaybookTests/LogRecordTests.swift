@@ -1,12 +1,14 @@
 // The records of syncing speak of positions in the log that wrote them, so nothing but the store may
 // record them: not an app, not an import, not a server.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct LogRecordTests {
     private static func open(_ files: InMemoryFileSystem) async throws -> OfflineStore {

@@ -1,11 +1,12 @@
 // An app in its third version opens what its first one has recorded: events by upcasters, settings
 // and a new type by migration steps. Killed at every operation.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 // MARK: The app, in three versions
 

@@ -1,14 +1,16 @@
 // Compaction and an app's own views: what a view takes in stays unless the view says otherwise, also
 // where a program compacts that does not know the view.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// Counts edits, and cannot say which of them it no longer needs.
 private struct Edits: Projection, Codable {

@@ -1,8 +1,9 @@
 // A host app's own transport that takes everything and keeps what it was sent.
 
-import Daybook
 import Foundation
 import Synchronization
+
+@testable import DaybookOffline
 
 /// Says of every event that it was applied.
 final class ReceivingTransport: Transport {

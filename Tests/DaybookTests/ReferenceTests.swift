@@ -1,10 +1,11 @@
 // What commands are about has to be there, as far as a store can know. Spec/events.md, EVT-17.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct ReferenceTests {
     private static let spanish = LanguageCombination(learn: "es", display: "de")

@@ -1,14 +1,16 @@
 // A change that saw a value replaces it, whatever the clocks say: one device whose clock was ahead,
 // several whose clocks jump, built-in events and an app's own.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private struct Theme: Projection, Codable {
     static let name = "theme"

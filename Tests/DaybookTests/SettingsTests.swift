@@ -1,10 +1,11 @@
 // Settings as an app uses them: all listed keys with their types and defaults, following, secrets.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A user as an app describes one.
 private struct Profile: Codable, Hashable, SettingValue {

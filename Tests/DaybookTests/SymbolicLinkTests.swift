@@ -1,9 +1,10 @@
 // Nothing is written through a symbolic link that stands where a folder of the log belongs.
 
-import Daybook
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct SymbolicLinkTests {
     @Test(.verifies("CHK-1", "FILE-1"))

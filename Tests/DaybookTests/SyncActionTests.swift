@@ -1,10 +1,11 @@
 // Every state that an action can be in, as an app sees it.
 
-import Daybook
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// Answers each event as its note's text says.
 private struct AnsweringTransport: Transport {

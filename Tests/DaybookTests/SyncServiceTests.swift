@@ -1,10 +1,11 @@
 // What makes a store sync by itself, and what keeps it from it. Spec/triggers.md.
 
-import Daybook
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A network that somebody switches.
 private final class Switch: Reachability {
@@ -192,11 +193,10 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let server = Counting(failing: 12)
         let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        for _ in 0..<100 where server.events == 0 {
+        try await eventually {
             service.syncNow()
-            try await Task.sleep(for: .milliseconds(20))
+            return server.events == 1
         }
-        #expect(server.events == 1)
         run.cancel()
         _ = await run.result
         try await store.close()

@@ -1,12 +1,14 @@
 // Events that were taken back, for whoever reads a log without its lock: a reader's fold and the
 // verifier agree with the store, whatever was stored, compacted or taken back, and when.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct TakenBackTests {
     /// Fewer runs without optimisation.

@@ -1,6 +1,6 @@
 // An app's own event type, for tests of what apps declare.
 
-import Daybook
+@testable import DaybookOffline
 
 struct ThemeChosen: EventPayload, Codable {
     static let type = "com.example.theme.chosen"

@@ -1,12 +1,13 @@
 // A store, a server and a manager between them: what most tests of downloads begin with.
 
-import Daybook
 import DaybookTestKit
 import DownloadHistories
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A network that tests switch.
 final class TestNetwork: Reachability {

@@ -1,6 +1,5 @@
 // How images are fetched from a server that does what a server should not: over a real connection.
 
-import Daybook
 import DaybookTestKit
 import DownloadHistories
 import Foundation
@@ -8,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Downloads
+@testable import DaybookOffline
 
 private let tag = "\"v1\""
 

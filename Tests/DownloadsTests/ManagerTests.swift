@@ -1,7 +1,6 @@
 // When jobs are worked on and when they rest; what is left on the disk; what a process finds that
 // follows another. Over a real connection.
 
-import Daybook
 import DaybookTestKit
 import DownloadHistories
 import Foundation
@@ -9,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Downloads
+@testable import DaybookOffline
 
 /// A server that sends images slowly, so that there is time to do something to a job.
 @Sendable private func slowly(

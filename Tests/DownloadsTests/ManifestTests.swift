@@ -1,13 +1,12 @@
 // What a server may say about a city, and who gets the token.
 
-import Daybook
 import DownloadHistories
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
 
-@testable import Downloads
+@testable import DaybookOffline
 
 /// Tokens that are counted.
 private actor Tokens: Credentials {

@@ -2,12 +2,11 @@
 
 import DownloadHistories
 import Foundation
-import OfflineModel
 import Replay
 import TestSupport
 import Testing
 
-@testable import Downloads
+@testable import DaybookOffline
 
 @Suite(.verifies("DL-16")) struct RangeAnswerTests {
     private static func answer(
@@ -18,7 +17,7 @@ import Testing
         var sidecar = PartialFile.Sidecar(url: url)
         (sidecar.etag, sidecar.lastModified, sidecar.total) = (etag, date, total)
         return RangeAnswer(
-            HTTPResponseHead(status: status, headers),
+            BoundedHTTPResponseHead(status: status, headers),
             to: .init(
                 url: try #require(URL(string: url)), offset: offset, sidecar: sidecar, size: size,
                 bytesMax: bytesMax))
@@ -134,7 +133,7 @@ import Testing
         }
         // Of a part, Content-Digest is the checksum of the part.
         let headers = ["Content-Digest": "sha-256=:\(digest):"]
-        #expect(ContentDigest.sha256(HTTPResponseHead(status: 200, headers)) != nil)
-        #expect(ContentDigest.sha256(HTTPResponseHead(status: 206, headers)) == nil)
+        #expect(ContentDigest.sha256(BoundedHTTPResponseHead(status: 200, headers)) != nil)
+        #expect(ContentDigest.sha256(BoundedHTTPResponseHead(status: 206, headers)) == nil)
     }
 }

@@ -1,6 +1,7 @@
 // Events that are read ahead come all, in order, and with the error that ended them.
 
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import LogFormat
 import Synchronization

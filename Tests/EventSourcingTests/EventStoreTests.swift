@@ -118,12 +118,15 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
             }
             // Long enough for jobs to gather, if they do.
             while await store.lastDurable < Position(2_000) { await Task.yield() }
-            for _ in 0..<5 {
+            // A pause of this test's own thread counts as well; a job that waits, waits each time.
+            var fewest = UInt64.max
+            for _ in 0..<200 where fewest >= 500 {
                 let before = await store.lastDurable
                 _ = try await store.event(at: Position(1))
                 let after = await store.lastDurable
-                #expect(after.rawValue - before.rawValue < 500)
+                fewest = min(fewest, after.rawValue - before.rawValue)
             }
+            #expect(fewest < 500)
             end.isReached.withLock { $0 = true }
             try await group.waitForAll()
         }

@@ -1,9 +1,10 @@
 // The short ways of reading lines come to what the long way comes to.
 
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 // Lines: the envelope's rules, the order of members, and that nothing foreign is lost.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat

@@ -2,9 +2,10 @@
 
 import EventSourcing
 import Foundation
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func normalised(_ type: String, _ data: String) throws(EventError) -> EventDraft {
     var draft = EventDraft(type: "daybook.\(type)", data: .json(Array(data.utf8)))

@@ -1,10 +1,11 @@
 // Commands are checked before they become events; imported history is accepted as fact.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async throws
     -> OfflineStore

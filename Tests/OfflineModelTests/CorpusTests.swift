@@ -4,11 +4,13 @@
 // A type that is released, or released anew with other data, gets lines at the end of
 // Corpus/released-events.ndjson; lines that are there are never touched. Spec/events.md, EVT-13.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private enum Corpus {
     private static func file(_ name: String) throws -> [String] {

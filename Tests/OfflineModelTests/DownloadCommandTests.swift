@@ -1,11 +1,12 @@
 // Commands on downloads: every step from every state, and what becomes of old jobs.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A clock that is set by hand.
 private final class Clock: Sendable {

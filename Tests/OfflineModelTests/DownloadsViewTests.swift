@@ -1,11 +1,13 @@
 // The downloads: what the view says of a history, how it is asked, what it still needs.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private let (a, b, c) = (
     "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b",

@@ -1,11 +1,13 @@
 // A view gets the events of the types that it names, and no others: it must name all that it takes
 // in. Held against every event of the corpus, and random ones.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite struct EventTypesTests {
     private static func corpus() throws -> [EventDraft] {

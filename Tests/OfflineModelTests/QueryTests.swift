@@ -1,13 +1,14 @@
 // What an app shows: every built-in query tells its value now and when it becomes another.
 // Spec/following.md.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Observation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func openStore() async throws -> OfflineStore {
     try await OfflineStore.open(

@@ -2,12 +2,14 @@
 // bytes which are no state are refused.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite(.verifies("VIEW-10")) struct StoredStateTests {
     private static func history(

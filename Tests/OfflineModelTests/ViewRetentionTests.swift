@@ -1,12 +1,14 @@
 // The table of Spec/compaction.md, row by row: what each view says of the events it has folded.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// Events of one view, named by the order in which they were added.
 private struct Bench<View: CompactableView> {

@@ -4,9 +4,10 @@ import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// Makes recorded events without a log.
 private struct History {

@@ -11,14 +11,19 @@ let package = Package(
     platforms: [.macOS("26.0"), .iOS("26.0")],
     dependencies: [.package(name: "daybook", path: "../..")],
     targets: [
+        // An app whose events are all its own.
+        .target(
+            name: "Engine",
+            dependencies: [.product(name: "Daybook", package: "daybook")],
+            swiftSettings: strict),
         .target(
             name: "Outside",
-            dependencies: [.product(name: "Daybook", package: "daybook")],
+            dependencies: [.product(name: "DaybookOffline", package: "daybook")],
             swiftSettings: strict),
         .testTarget(
             name: "OutsideTests",
             dependencies: [
-                "Outside", .product(name: "DaybookTestKit", package: "daybook"),
+                "Engine", "Outside", .product(name: "DaybookTestKit", package: "daybook"),
             ],
             swiftSettings: strict),
     ]

@@ -1,12 +1,13 @@
 // What attempts leave behind: used up retries that go on by themselves, attempts without a verdict,
 // and what is known of an action that has succeeded. Spec/parking.md, Spec/sync-records.md.
 
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
-import OfflineModel
 import Synchronization
 import TestSupport
 import Testing

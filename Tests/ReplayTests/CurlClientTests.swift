@@ -1,4 +1,4 @@
-// What only shows below HTTPClient: threads that do not start, one deadline for a request and its
+// What only shows below BoundedHTTPClient: threads that do not start, one deadline for a request and its
 // repetition, and a wake-up that is lost.
 
 #if os(Linux)
@@ -10,9 +10,9 @@
     @testable import Replay
 
     @Suite(.timeLimit(.minutes(10))) struct CurlClientTests {
-        private func request(_ server: LocalServer) throws -> (HTTPRequest, HTTPOrigin) {
+        private func request(_ server: LocalServer) throws -> (BoundedHTTPRequest, HTTPOrigin) {
             let url = try #require(URL(string: server.base + "/v1/events"))
-            return (HTTPRequest(url), try HTTPOrigin(endpoint: url))
+            return (BoundedHTTPRequest(url), try HTTPOrigin(endpoint: url))
         }
 
         @Test(.verifies("SEC-22")) func `a request whose thread cannot start is an error`()
@@ -22,7 +22,8 @@
             let (request, origin) = try request(server)
             // No address space has a stack of 1 PiB.
             let client = try CurlClient(
-                HTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil), stackBytes: 1 << 50)
+                BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil),
+                stackBytes: 1 << 50)
             for _ in 0..<20 {
                 let error = await #expect(throws: TransportError.self) {
                     try await client.send(request, to: origin, ReplyBody())
@@ -41,10 +42,10 @@
             let (request, origin) = try request(server)
             let exchange = CurlExchange(
                 request, to: origin, ReplyBody(),
-                HTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: 5), Cancellation())
+                BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: 5), Cancellation())
             Thread.sleep(forTimeInterval: 5)
             let begin = ContinuousClock.now
-            var result: Result<HTTPResponseHead, any Error>?
+            var result: Result<BoundedHTTPResponseHead, any Error>?
             exchange.run(on: try #require(CurlHandle())) { end, _ in result = end }
             let error = #expect(throws: TransportError.self) { try result?.get() }
             #expect(error?.code == .timedOut)
@@ -59,8 +60,8 @@
             let (request, origin) = try request(server)
             let handle = try #require(CurlHandle())
             let cancellation = Cancellation()
-            let result = Mutex<Result<HTTPResponseHead, any Error>?>(nil)
-            let timeouts = HTTPClient.Timeouts(silenceSeconds: 100_000, requestSeconds: nil)
+            let result = Mutex<Result<BoundedHTTPResponseHead, any Error>?>(nil)
+            let timeouts = BoundedHTTPClient.Timeouts(silenceSeconds: 100_000, requestSeconds: nil)
             Thread.detachNewThread {
                 CurlExchange(request, to: origin, ReplyBody(), timeouts, cancellation)
                     .run(on: handle) { end, _ in result.withLock { $0 = end } }

@@ -1,12 +1,12 @@
 // Servers whose answers would keep a run going for ever: pages that lead in a circle or on and on,
 // and a conflict after every resolution.
 
+import DaybookOffline
 import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
-import OfflineModel
 import Synchronization
 import TestSupport
 import Testing

@@ -1,10 +1,11 @@
 // The one record that stands for all records so far, and what the outbox says to compaction.
 
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
 

@@ -12,7 +12,7 @@ import Testing
 private final class Body: ResponseBodyHandler {
     private let bytes = Mutex<[UInt8]>([])
     var text: String { bytes.withLock { String(decoding: $0, as: UTF8.self) } }
-    func begin(_ head: HTTPResponseHead) -> Bool { true }
+    func begin(_ head: BoundedHTTPResponseHead) -> Bool { true }
     func receive(_ more: [UInt8]) -> Bool {
         bytes.withLock { $0 += more }
         return true
@@ -23,9 +23,9 @@ private final class Body: ResponseBodyHandler {
     private func failure(
         _ options: HTTPOptions, _ url: URL, isOwn: Bool = true
     ) async -> TransportError.Code? {
-        let client = HTTPClient(options, requestSeconds: 30)
+        let client = BoundedHTTPClient(options, requestSeconds: 30)
         do {
-            _ = try await client.send(HTTPRequest(url), token: nil, isOwn: isOwn, to: Body())
+            _ = try await client.send(BoundedHTTPRequest(url), token: nil, isOwn: isOwn, to: Body())
             return nil
         } catch { return (error as? TransportError)?.code }
     }
@@ -37,8 +37,8 @@ private final class Body: ResponseBodyHandler {
         let server = try LocalServer { _ in .reply(200) }
         var options = HTTPOptions()
         options.headers = ["X-Proxy": "s3cret", "Range": "bytes=0-1", "x-own": "app"]
-        let client = HTTPClient(options, requestSeconds: 30)
-        var request = HTTPRequest(try #require(URL(string: server.base)))
+        let client = BoundedHTTPClient(options, requestSeconds: 30)
+        var request = BoundedHTTPRequest(try #require(URL(string: server.base)))
         request.set("Range", "bytes=7-")
         for isOwn in [true, false] {
             _ = try await client.send(request, token: nil, isOwn: isOwn, to: Body())
@@ -99,14 +99,14 @@ private final class Body: ResponseBodyHandler {
             options.authoritiesFile = server.authoritiesFile
             #expect(await failure(options, url) == .connectionFailed)
             options.certificate = try server.clientCertificate(password: "secret")
-            let client = HTTPClient(options, requestSeconds: 30)
+            let client = BoundedHTTPClient(options, requestSeconds: 30)
             let body = Body()
-            let head = try await client.send(HTTPRequest(url), token: nil, to: body)
+            let head = try await client.send(BoundedHTTPRequest(url), token: nil, to: body)
             #expect(head.status == 200 && body.text.contains("CN=phone"))
             #expect(await failure(options, url, isOwn: false) == .connectionFailed)
             // And on the same client, beside the connection that was kept.
             await #expect(throws: TransportError.self) {
-                try await client.send(HTTPRequest(url), token: nil, isOwn: false, to: Body())
+                try await client.send(BoundedHTTPRequest(url), token: nil, isOwn: false, to: Body())
             }
         }
 
@@ -141,9 +141,9 @@ private final class Body: ResponseBodyHandler {
             options.authoritiesFile = server.authoritiesFile
             options.proxy = HTTPProxy(
                 try #require(URL(string: proxy.base)), user: "ana", password: "pass word")
-            let client = HTTPClient(options, requestSeconds: 30)
+            let client = BoundedHTTPClient(options, requestSeconds: 30)
             let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
-            let head = try await client.send(HTTPRequest(url), token: "token", to: Body())
+            let head = try await client.send(BoundedHTTPRequest(url), token: "token", to: Body())
             #expect(head.status == 200)
             let connect = try #require(proxy.requests.first)
             #expect(connect.target == "127.0.0.1:\(server.port)")
@@ -151,7 +151,7 @@ private final class Body: ResponseBodyHandler {
             #expect(connect.values("Proxy-Authorization") == ["Basic YW5hOnBhc3Mgd29yZA=="])
             #expect(connect.values("Authorization").isEmpty && connect.values("X-Own").isEmpty)
             let plain = try LocalServer { _ in .reply(204) }
-            let direct = HTTPRequest(try #require(URL(string: plain.base)))
+            let direct = BoundedHTTPRequest(try #require(URL(string: plain.base)))
             #expect(try await client.send(direct, token: nil, to: Body()).status == 204)
             #expect(proxy.requests.count == 1 && plain.requests.count == 1)
             #expect(plain.requests[0].values("Proxy-Authorization").isEmpty)

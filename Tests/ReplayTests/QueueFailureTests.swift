@@ -1,12 +1,12 @@
 // What users of other systems lost data to, each by its name; here it must not be able to happen.
 // Design: what went wrong elsewhere. Spec/replay.md.
 
+import DaybookOffline
 import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
-import OfflineModel
 import Synchronization
 import TestSupport
 import Testing

@@ -1,11 +1,12 @@
 // What compaction may take away: that no fold notices, whatever comes later and whatever is
 // discarded, and that it is not nothing.
 
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
 

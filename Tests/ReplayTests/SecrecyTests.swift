@@ -2,13 +2,13 @@
 // stores, the replayer, a server that refuses it, repeats it and talks nonsense. Then everything
 // that was said and written is searched for it.
 
+import DaybookOffline
 import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
 import Logging
-import OfflineModel
 import Synchronization
 import TestSupport
 import Testing

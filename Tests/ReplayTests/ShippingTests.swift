@@ -1,12 +1,13 @@
 // A store, the replayer and a server that keeps the contract but whose network does not: each event
 // arrives once in effect, in the order of its lane, and nothing is settled that the server lacks.
 
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
-import OfflineModel
 import Synchronization
 import TestSupport
 import Testing
@@ -86,7 +87,7 @@ private final class PipelinedServer: Transport {
             arrived += 1
             return arrived
         }
-        for _ in 0..<40 where arrived.withLock({ $0 }) == number {
+        for _ in 0..<400 where arrived.withLock({ $0 }) == number {
             try await Task.sleep(for: .milliseconds(5))
         }
         return try await inner.send(request, token: token)

@@ -1,11 +1,12 @@
 // The outbox as bytes: that it comes back, that only what it says counts, and that bytes which are no
 // outbox are refused.
 
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
 

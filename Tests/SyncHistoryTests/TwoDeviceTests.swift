@@ -2,7 +2,7 @@
 // parked, a device that is installed anew, clocks that are a year off. Spec/conflicts.md,
 // Spec/parking.md, Spec/replay.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import SyncServerStorage

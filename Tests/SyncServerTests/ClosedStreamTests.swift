@@ -1,5 +1,6 @@
 // Commands of the server whose standard streams are closed or full. Spec/operating.md, OPS-24.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
@@ -42,8 +43,13 @@ import Testing
 
     @Test(.verifies("OPS-24"), arguments: [">/dev/full", ">&-", "<&- >&- 2>&-", "2>/dev/full"])
     func `a server whose streams are closed or full serves on`(redirection: String) throws {
-        let serve = "\"$server\" serve --port 0 --database $database"
-        let end = try run("timeout --preserve-status -s TERM 3 \(serve) \(redirection)")
+        let port = try TCPListener.freePort(in: 20_000..<30_000)
+        let serve = "\"$server\" serve --port \(port) --database $database \(redirection)"
+        // It is told to stop once it answers.
+        let probe = "(exec 3<>/dev/tcp/127.0.0.1/\(port)) 2>/dev/null"
+        let end = try run(
+            "\(serve) & pid=$!; until bash -c '\(probe)'; do sleep 0.1; done; "
+                + "kill -TERM $pid; wait $pid")
         #expect(end.status == 0)
     }
 }

@@ -231,7 +231,7 @@ struct PostgreSQLTests {
         let limits = try await fixture.connect().run("SHOW statement_timeout")
         #expect(limits == [["10s"]])
         _ = try await fixture.connect().run(
-            "ALTER DATABASE \(fixture.name) SET statement_timeout = 300")
+            "ALTER DATABASE \(fixture.name) SET statement_timeout = 5000")
         let storage = TestStorage(fixture: fixture, storage: try await fixture.open())
         let events = Sample.cities(2)
         let holder = try fixture.connect()
@@ -368,7 +368,7 @@ struct PostgreSQLTests {
         let url = fixture.location
         let storage = try await PostgreSQLEventStorage(
             PostgreSQLLocation(
-                url + (url.contains("?") ? "&" : "?") + "options=-c%20statement_timeout%3D200"),
+                url + (url.contains("?") ? "&" : "?") + "options=-c%20statement_timeout%3D3000"),
             catalogue: StorageFixture.catalogue)
         let samples = Sample.cities(2)
         #expect(try await storage.append(Array(samples.prefix(1))).map(\.status) == [.applied])

@@ -52,7 +52,10 @@ struct ReplicaTests {
 
     /// Each event is there once, and each was answered.
     private func expectAll(of load: Load, at server: ServerProcess) async throws {
-        let held = try await ServerClient(base: server.base).allIDs()
+        let client = ServerClient(base: server.base)
+        // The database may be coming back from its last kill.
+        try await eventually { try await client.get("/v1/events?limit=1").status == 200 }
+        let held = try await client.allIDs()
         #expect(Set(held) == load.ids)
         #expect(held.count == load.ids.count)
         #expect(load.answered == load.ids)

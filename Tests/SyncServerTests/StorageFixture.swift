@@ -1,9 +1,9 @@
 // A SQLite storage in a folder of its own, and batches read as the server reads them.
 
+import DaybookOffline
 import EventSourcing
 import Foundation
 import GRDB
-import OfflineModel
 import SyncServerStorage
 import Testing
 

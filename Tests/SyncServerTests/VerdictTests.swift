@@ -1,13 +1,16 @@
 // What every storage says about each kind of event, and what it then holds.
 
+import DaybookOffline
 import EventSourcing
 import Foundation
-import OfflineModel
 import SyncServerStorage
 import TestSupport
 import Testing
 
 @Suite(.verifies("PG-2")) struct VerdictTests {
+    /// The server's; the client has its own.
+    private typealias Verdict = SyncServerStorage.Verdict
+
     private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
 
     @Test(.verifies("SYNC-22", "SYNC-24"), arguments: StorageKind.all)

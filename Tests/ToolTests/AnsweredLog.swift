@@ -1,6 +1,6 @@
 // A log with all that a server can answer, the same in every run: ids and times are fixed.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Testing

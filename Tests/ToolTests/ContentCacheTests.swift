@@ -1,6 +1,6 @@
 // logtool export and import with --layout content-cache, as a person runs them.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // Bad input: each kind with its own exit code and words, and nothing lost.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import TestSupport

@@ -1,7 +1,7 @@
 // logtool export: the stored lines, byte for byte, in a file that is there whole or not at all; and
 // what logtool import makes of it.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import TestSupport
 import Testing

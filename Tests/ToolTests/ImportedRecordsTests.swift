@@ -1,7 +1,7 @@
 // Records of syncing in a file that is imported: they speak of positions in the log that wrote them,
 // also where that was another life of this one.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import TestSupport
 import Testing

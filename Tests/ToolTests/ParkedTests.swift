@@ -1,6 +1,6 @@
 // logtool parked: what is listed, and what each decision does.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import TestSupport
 import Testing

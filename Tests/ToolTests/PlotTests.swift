@@ -1,7 +1,7 @@
 // The plots of inspect: nothing is left out, nothing is wider than the terminal, and times of any age
 // take no more room than others.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import TestSupport

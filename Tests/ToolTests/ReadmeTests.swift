@@ -1,6 +1,6 @@
 // README's code, compiled and run, and compared with README so that they stay the same.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import Testing
 
@@ -62,7 +62,7 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
     @Test func `README's own event reaches its own view, now and after reopening`() async throws {
         let folder = try TemporaryFolder()
         for _ in 0..<2 {
-            let store = try await OfflineStore.open(
+            let store = try await EventStore.open(
                 at: URL(filePath: folder.log), views: [TripsView.self])
             try await store.append(TripPlanned(city: "lisbon"))
             #expect(store.view(TripsView.self).cities == ["lisbon"])

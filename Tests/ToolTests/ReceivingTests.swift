@@ -1,6 +1,6 @@
 // logtool replay in two directions, and the clock that a server has put right.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import TestSupport

@@ -1,7 +1,7 @@
 // logtool repair on copies of the damaged logs of Spec/vectors, and on a folder whose lock cannot be
 // read.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 import TestSupport

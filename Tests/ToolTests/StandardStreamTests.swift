@@ -1,7 +1,7 @@
 // Standard streams that are closed, full or broken, too few file descriptors, and contents that would
 // drive a terminal.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import TestSupport

@@ -1,6 +1,6 @@
 // What was taken back counts as never recorded, for every command that folds a log by itself.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import TestSupport
 import Testing

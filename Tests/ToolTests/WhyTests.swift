@@ -1,6 +1,6 @@
 // logtool why where there is little to tell, or where compaction has been.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import TestSupport

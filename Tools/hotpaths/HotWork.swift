@@ -2,7 +2,7 @@
 // of two counts is the work alone. Whatever does not come to what it should is an error: a work that
 // does nothing is cheap. Spec/benchmarks.
 
-import Daybook
+import DaybookOffline
 import LogStorage
 
 /// Work on a hot path.

@@ -1,7 +1,7 @@
 // The log that works are done with: in memory, with a clock that stands and numbers from a seed, so
 // that the same work is the same instructions. Between HotWork and the store.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import EventSourcing
 import Foundation

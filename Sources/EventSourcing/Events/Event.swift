@@ -6,6 +6,9 @@ import LogFormat
 
 /// An event that has not been recorded yet: everything but its place.
 public struct EventDraft: Hashable, Sendable {
+    /// The most bytes of an event's line; 256 KiB for one of a shipped type.
+    public static let lineBytesMax = WriterSizes.lineBytesMax
+
     /// The event's identity, and the key under which it is recorded and shipped once.
     public var id: UUID
     /// What happened, in reverse-DNS or dotted style: `daybook.note.added`.
@@ -227,10 +230,13 @@ final class EventRecord: Sendable {
 public struct Stamp: Hashable, Comparable, Sendable {
     /// When the event happened.
     public let time: Timestamp
-    package let source: UInt128
-    package let sequence: UInt64
+    /// The name under which a log wrote it.
+    public let source: UInt128
+    /// The number that it has among the events of its source.
+    public let sequence: UInt64
 
-    package init(time: Timestamp, source: UInt128, sequence: UInt64) {
+    /// Creates a stamp.
+    public init(time: Timestamp, source: UInt128, sequence: UInt64) {
         self.time = time
         self.source = source
         self.sequence = sequence
@@ -263,21 +269,21 @@ extension Stamp: Codable {
 
 extension UUID {
     /// The UUID as a number, first byte most significant.
-    package var integer: UInt128 {
+    public var integer: UInt128 {
         withUnsafeBytes(of: uuid) { bytes in
             bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
         }
     }
 
     /// The UUID of a number.
-    package init(integer: UInt128) {
+    public init(integer: UInt128) {
         var bytes = integer.bigEndian
         self = withUnsafeBytes(of: &bytes) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
     /// The UUID that a text of exactly 36 characters writes, in any case. Foundation's own reader
     /// takes the text as a C string, and ignores what follows U+0000.
-    package init?(text: String) {
+    public init?(text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 36,
             let number = LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true)
@@ -286,5 +292,5 @@ extension UUID {
     }
 
     /// The lower-case text, as lines hold it.
-    package var text: String { uuidString.lowercased() }
+    public var text: String { uuidString.lowercased() }
 }

@@ -1,5 +1,6 @@
 // What is known of event types: which are shipped, which lane they take, which rules their data
-// obey, which have been replaced. OfflineModel fills it; an app adds its own types. Spec/events.md.
+// obey, which have been replaced. An app lists its types; the store's own records are always known.
+// Spec/events.md.
 
 import LogFormat
 
@@ -8,7 +9,7 @@ public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
-    /// The prefix of the types that only the library names, and those that it has named.
+    /// The prefix of the types that only a library names, and those that it has named.
     private(set) var reserved: (prefix: String, types: Set<String>)?
     /// What is wrong with the first rule or upcaster that was left out.
     private(set) var fault: EventError?
@@ -27,6 +28,7 @@ public struct EventCatalogue: Sendable {
     ///   - rules: one for each known type.
     ///   - upcasters: at most one from each type, and no way round in a circle.
     public init(_ rules: [EventRule] = [], upcasters: [Upcaster] = []) {
+        for rule in LogRecord.rules { self.rules[rule.type] = rule }
         add(rules, upcasters)
     }
 
@@ -106,9 +108,12 @@ public struct EventCatalogue: Sendable {
 
     // MARK: Reserved types
 
-    /// This catalogue with its types reserved, and every other type with the prefix. Only the library
-    /// defines these.
-    package func reserving(_ prefix: String) -> EventCatalogue {
+    /// This catalogue with its types reserved, and every other type with the prefix: nothing that is
+    /// added later may name them. For a library whose apps add types of their own.
+    ///
+    /// - Parameter prefix: the beginning of the library's types, such as `com.example.`; at the same
+    ///   time the beginning of those that only a later release of it defines.
+    public func reserving(_ prefix: String) -> EventCatalogue {
         var result = self
         result.reserved = (prefix, Set(rules.keys))
         return result
@@ -116,11 +121,14 @@ public struct EventCatalogue: Sendable {
 
     /// Whether a type is one that only a later release of the library may define.
     func isReserved(_ type: String) -> Bool {
+        if LogRecord.isType(type) { return rules[type] == nil }
         guard let reserved else { return false }
         return type.utf8.starts(with: reserved.prefix.utf8) && !reserved.types.contains(type)
     }
 
-    private func isBuiltIn(_ type: String) -> Bool { reserved?.types.contains(type) ?? false }
+    private func isBuiltIn(_ type: String) -> Bool {
+        LogRecord.isType(type) || reserved?.types.contains(type) ?? false
+    }
 
     static func reserved(_ type: String, _ culprit: String) -> EventError {
         EventError(

@@ -6,6 +6,11 @@ package enum LogRecord {
     /// What the types of all of them begin with.
     package static let typePrefix = "daybook.sync."
 
+    /// The rules of the records of this release. The store checks its own records elsewhere.
+    static let rules = ["settled", "pulled", "discarded", "reinstated"].map { name in
+        EventRule(type: typePrefix + name, action: nil) { _ in }
+    }
+
     /// Whether events of a type are such records. Compared byte by byte, as types are.
     package static func isType(_ type: String) -> Bool { type.utf8.starts(with: typePrefix.utf8) }
 

@@ -3,14 +3,14 @@
 import LogFormat
 
 /// The members of a JSON object.
-package struct JSONFields {
+public struct JSONFields {
     /// The object's text.
-    package let text: [UInt8]
+    public let text: [UInt8]
     /// The text, followed by the names that are written with escapes, each as what it means: every
     /// name is a range of this.
     private let nameText: [UInt8]
     /// What errors call the object.
-    package let place: String
+    public let place: String
     private let members: [Member]
     /// Whether an escape stands somewhere in the text.
     private let hasEscapes: Bool
@@ -29,12 +29,13 @@ package struct JSONFields {
     /// Reads an object.
     ///
     /// - Parameters:
-    ///   - place: what errors call it.
+    ///   - text: the object.
+    ///   - place: the name of the object in errors.
     ///   - nullIsMissing: whether a member that is `null` counts as one that is not there, also in the
     ///     objects within. In events it does not.
     /// - Throws: `EventError` (`invalidData`) for anything but one object, or for two members with
     ///   one name, byte for byte.
-    package init(
+    public init(
         _ text: [UInt8], place: String = "data", nullIsMissing: Bool = false
     ) throws(EventError) {
         self.place = place
@@ -98,7 +99,7 @@ package struct JSONFields {
     }
 
     /// The names of all members.
-    package var names: [String] { members.map { name(of: $0) } }
+    public var names: [String] { members.map { name(of: $0) } }
 
     private func name(of member: Member) -> String {
         JSONText.string(text.span.bytes, member.writtenName)
@@ -117,7 +118,7 @@ package struct JSONFields {
     }
 
     /// The members with other names than these, as one object, each as it was written.
-    package func others(than names: [StaticString]) -> [UInt8]? {
+    public func others(than names: [StaticString]) -> [UInt8]? {
         var object: [UInt8] = []
         for member in members where !names.contains(where: { isNamed(member.name, $0) }) {
             object.append(UInt8(ascii: object.isEmpty ? "{" : ","))
@@ -130,16 +131,16 @@ package struct JSONFields {
     }
 
     /// The text of the value of a member whose name is not known beforehand.
-    package func raw(named name: String) -> [UInt8]? {
+    public func raw(named name: String) -> [UInt8]? {
         // Equal strings may be other bytes.
         members.first { nameText[$0.name].elementsEqual(name.utf8) }.map { Array(text[$0.value]) }
     }
 
     /// The text of a member's value.
-    package func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
+    public func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
 
     /// A member that must be a string, and not an empty one.
-    package func identifier(_ name: StaticString) throws(EventError) -> String {
+    public func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
         guard !value.isEmpty else { throw EventError(.invalidData, "\(place).\(name) is empty") }
         // Databases end a text at U+0000: two such ids would be one there. Only an escape writes it.
@@ -150,7 +151,7 @@ package struct JSONFields {
     }
 
     /// A member that must be a string.
-    package func string(_ name: StaticString) throws(EventError) -> String {
+    public func string(_ name: StaticString) throws(EventError) -> String {
         guard let range = range(name) else {
             throw EventError(.invalidData, "\(place).\(name) is missing")
         }
@@ -172,13 +173,13 @@ package struct JSONFields {
     }
 
     /// A member that must be a number if it is there.
-    package func number(_ name: StaticString) throws(EventError) -> JSONNumber? {
+    public func number(_ name: StaticString) throws(EventError) -> JSONNumber? {
         try numberRange(name).map { JSONNumber(text.span.bytes, $0) }
     }
 
     /// A member that must be a number if it is there, as the nearest double; one that is too large is
     /// infinite.
-    package func double(_ name: StaticString) throws(EventError) -> Double? {
+    public func double(_ name: StaticString) throws(EventError) -> Double? {
         try numberRange(name).map {
             PlainNumber(text.span.bytes.extracting($0))?.double
                 ?? JSONNumber(text.span.bytes, $0).doubleValue
@@ -186,7 +187,7 @@ package struct JSONFields {
     }
 
     /// A member that must be a number that a double can hold.
-    package func finite(_ name: StaticString) throws(EventError) -> Double {
+    public func finite(_ name: StaticString) throws(EventError) -> Double {
         let value = try required(try double(name), name)
         guard value.isFinite else {
             throw EventError(.invalidData, "\(place).\(name) is too large a number")
@@ -195,7 +196,7 @@ package struct JSONFields {
     }
 
     /// A member that must be a whole number, not negative, if it is there.
-    package func count(_ name: StaticString) throws(EventError) -> Int? {
+    public func count(_ name: StaticString) throws(EventError) -> Int? {
         guard let range = try numberRange(name) else { return nil }
         let plain = PlainNumber(text.span.bytes.extracting(range))?.whole
         guard let value = plain ?? JSONNumber(text.span.bytes, range).integerValue, value >= 0
@@ -206,7 +207,7 @@ package struct JSONFields {
     }
 
     /// A member that must be true or false if it is there.
-    package func bool(_ name: StaticString) throws(EventError) -> Bool? {
+    public func bool(_ name: StaticString) throws(EventError) -> Bool? {
         guard let range = range(name) else { return nil }
         switch text[range.lowerBound] {
         case UInt8(ascii: "t"): return true
@@ -217,8 +218,10 @@ package struct JSONFields {
 
     /// A member that must be there.
     ///
-    /// - Parameter value: what was read of it.
-    package func required<Value>(
+    /// - Parameters:
+    ///   - value: the result of reading it.
+    ///   - name: its name, for the error.
+    public func required<Value>(
         _ value: Value?, _ name: StaticString
     ) throws(EventError) -> Value {
         guard let value else { throw EventError(.invalidData, "\(place).\(name) is missing") }
@@ -226,13 +229,13 @@ package struct JSONFields {
     }
 
     /// A member that must be an object if it is there.
-    package func object(_ name: StaticString) throws(EventError) -> JSONFields? {
+    public func object(_ name: StaticString) throws(EventError) -> JSONFields? {
         guard let raw = raw(name) else { return nil }
         return try JSONFields(raw, place: "\(place).\(name)", nullIsMissing: nullIsMissing)
     }
 
     /// A member that must be an array of objects if it is there.
-    package func objects(_ name: StaticString) throws(EventError) -> [JSONFields]? {
+    public func objects(_ name: StaticString) throws(EventError) -> [JSONFields]? {
         guard let elements = try elements(name) else { return nil }
         var objects: [JSONFields] = []
         for (index, element) in elements.enumerated() {
@@ -245,7 +248,7 @@ package struct JSONFields {
     }
 
     /// A member that must be an array of identifiers if it is there.
-    package func identifiers(_ name: StaticString) throws(EventError) -> [String]? {
+    public func identifiers(_ name: StaticString) throws(EventError) -> [String]? {
         guard let elements = try elements(name) else { return nil }
         var strings: [String] = []
         for (index, element) in elements.enumerated() {
@@ -262,12 +265,12 @@ package struct JSONFields {
     }
 
     /// A member that must be an identifier if it is there.
-    package func optionalIdentifier(_ name: StaticString) throws(EventError) -> String? {
+    public func optionalIdentifier(_ name: StaticString) throws(EventError) -> String? {
         range(name) == nil ? nil : try identifier(name)
     }
 
     /// A member that must be one of the values of a type.
-    package func oneOf<Value: RawRepresentable<String> & CaseIterable>(
+    public func oneOf<Value: RawRepresentable<String> & CaseIterable>(
         _ type: Value.Type, _ name: StaticString
     ) throws(EventError) -> Value {
         let text = try string(name)
@@ -279,12 +282,12 @@ package struct JSONFields {
     }
 
     /// A member that must be a string if it is there.
-    package func optionalString(_ name: StaticString) throws(EventError) -> String? {
+    public func optionalString(_ name: StaticString) throws(EventError) -> String? {
         range(name) == nil ? nil : try string(name)
     }
 
     /// All members, each of which must be an identifier, as must be their names.
-    package func allIdentifiers() throws(EventError) -> [(name: String, value: String)] {
+    public func allIdentifiers() throws(EventError) -> [(name: String, value: String)] {
         var all: [(name: String, value: String)] = []
         for member in members {
             let name = name(of: member)
@@ -301,7 +304,7 @@ package struct JSONFields {
     }
 
     /// All members, each of which must be an object and have an identifier as its name.
-    package func allObjects() throws(EventError) -> [(name: String, value: JSONFields)] {
+    public func allObjects() throws(EventError) -> [(name: String, value: JSONFields)] {
         var all: [(name: String, value: JSONFields)] = []
         for member in members {
             let name = name(of: member)

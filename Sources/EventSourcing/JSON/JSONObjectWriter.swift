@@ -2,11 +2,13 @@
 
 import LogFormat
 
-/// Writes one JSON object.
-package struct JSONObjectWriter {
+/// Writes one JSON object: members in the order in which they are added, without white space. The same
+/// members give the same bytes, which is what a payload's `json()` needs. O(bytes).
+public struct JSONObjectWriter {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
-    package init() {}
+    /// Begins an object.
+    public init() {}
 
     private mutating func name(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
@@ -15,58 +17,58 @@ package struct JSONObjectWriter {
     }
 
     /// Adds a string.
-    package mutating func add(_ name: String, _ value: String) {
+    public mutating func add(_ name: String, _ value: String) {
         self.name(name)
         JSONText.append(value, to: &bytes)
     }
 
     /// Adds a whole number.
-    package mutating func add(_ name: String, _ value: Int) {
+    public mutating func add(_ name: String, _ value: Int) {
         add(name, raw: Array("\(value)".utf8))
     }
 
     /// Adds a truth value.
-    package mutating func add(_ name: String, _ value: Bool) {
+    public mutating func add(_ name: String, _ value: Bool) {
         add(name, raw: Array("\(value)".utf8))
     }
 
     /// Adds a finite number, in the shortest text that reads back as itself.
-    package mutating func add(_ name: String, _ value: Double) {
+    public mutating func add(_ name: String, _ value: Double) {
         precondition(value.isFinite, "JSON has no infinities")
         add(name, raw: Array("\(value)".utf8))
     }
 
     /// Adds a value that is JSON text already.
-    package mutating func add(_ name: String, raw: [UInt8]) {
+    public mutating func add(_ name: String, raw: [UInt8]) {
         self.name(name)
         bytes.append(contentsOf: raw)
     }
 
     /// Adds the members of an object that is JSON text already.
-    package mutating func addMembers(of object: [UInt8]) {
+    public mutating func addMembers(of object: [UInt8]) {
         guard object.count > 2 else { return }
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
         bytes.append(contentsOf: object.dropFirst().dropLast())
     }
 
     /// The object's text.
-    package func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
+    public func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
 
     /// An object with one member, a string.
-    package static func object(_ name: String, _ value: String) -> [UInt8] {
+    public static func object(_ name: String, _ value: String) -> [UInt8] {
         var writer = JSONObjectWriter()
         writer.add(name, value)
         return writer.finished()
     }
 
     /// A JSON array of values that are JSON text already.
-    package static func array(_ elements: [[UInt8]]) -> [UInt8] {
+    public static func array(_ elements: [[UInt8]]) -> [UInt8] {
         [UInt8(ascii: "[")] + Array(elements.joined(separator: [UInt8(ascii: ",")]))
             + [UInt8(ascii: "]")]
     }
 
     /// A string as JSON text.
-    package static func string(_ value: String) -> [UInt8] {
+    public static func string(_ value: String) -> [UInt8] {
         var bytes: [UInt8] = []
         JSONText.append(value, to: &bytes)
         return bytes

@@ -4,14 +4,17 @@
 import LogFormat
 
 /// Why a text is not JSON.
-package struct JSONError: Error, Hashable, Sendable {
-    package var offset: Int
-    package var detail: String
+public struct JSONError: Error, Hashable, Sendable {
+    /// The byte at which it is noticed.
+    public var offset: Int
+    /// What is wrong there.
+    public var detail: String
 }
 
 /// A place in JSON text. The text itself is passed to every call.
-package struct JSONScanner {
-    package var offset: Int
+public struct JSONScanner {
+    /// The byte that is read next.
+    public var offset: Int
     /// Whether an escape was met in a string.
     private(set) var hasMetEscape = false
     /// Whether a line break was met between tokens.
@@ -19,17 +22,21 @@ package struct JSONScanner {
 
     /// Arrays and objects that may stand in each other, the outermost counted; a text with more is
     /// refused.
-    package static let levelsMax = 64
+    public static let levelsMax = 64
     private let levelsMax: Int
 
-    /// - Parameter levelsMax: for text of an older release, which may have a level more.
-    package init(at offset: Int = 0, levelsMax: Int = levelsMax) {
+    /// Creates a place.
+    ///
+    /// - Parameters:
+    ///   - offset: the byte that is read first.
+    ///   - levelsMax: for text of an older release, which may have a level more.
+    public init(at offset: Int = 0, levelsMax: Int = levelsMax) {
         self.offset = offset
         self.levelsMax = levelsMax
     }
 
     /// The next byte after white space, or nil at the end.
-    package mutating func peek(_ text: RawSpan) -> UInt8? {
+    public mutating func peek(_ text: RawSpan) -> UInt8? {
         while offset < text.byteCount {
             let byte = text.byte(at: offset)
             switch byte {
@@ -44,7 +51,7 @@ package struct JSONScanner {
     }
 
     /// Steps over one byte that must be there after white space.
-    package mutating func expect(_ byte: UInt8, _ text: RawSpan) throws(JSONError) {
+    public mutating func expect(_ byte: UInt8, _ text: RawSpan) throws(JSONError) {
         guard peek(text) == byte else {
             throw fault("\"\(Character(Unicode.Scalar(byte)))\" is missing")
         }
@@ -52,14 +59,14 @@ package struct JSONScanner {
     }
 
     /// Nothing but white space may follow.
-    package mutating func expectEnd(_ text: RawSpan) throws(JSONError) {
+    public mutating func expectEnd(_ text: RawSpan) throws(JSONError) {
         guard peek(text) == nil else { throw fault("there is something behind the value") }
     }
 
     /// Steps over a string.
     ///
     /// - Returns: the range between its quotation marks.
-    package mutating func string(_ text: RawSpan) throws(JSONError) -> Range<Int> {
+    public mutating func string(_ text: RawSpan) throws(JSONError) -> Range<Int> {
         try expect(UInt8(ascii: "\""), text)
         let start = offset
         while true {
@@ -118,7 +125,7 @@ package struct JSONScanner {
     /// Refuses an array or object that is nested too deeply.
     ///
     /// - Parameter depth: how many others it stands in.
-    package func checkNesting(_ depth: Int) throws(JSONError) {
+    public func checkNesting(_ depth: Int) throws(JSONError) {
         guard depth < levelsMax else {
             throw fault("more than \(levelsMax) arrays and objects stand in each other")
         }
@@ -126,10 +133,12 @@ package struct JSONScanner {
 
     /// Steps over any value.
     ///
-    /// - Parameter depth: how many arrays and objects it stands in.
+    /// - Parameters:
+    ///   - text: the JSON text.
+    ///   - depth: how many arrays and objects it stands in.
     /// - Returns: its range, without white space around it.
     @discardableResult
-    package mutating func value(
+    public mutating func value(
         _ text: RawSpan, depth: Int = 0
     ) throws(JSONError) -> Range<Int> {
         guard let first = peek(text) else { throw fault("a value is missing") }
@@ -155,7 +164,7 @@ package struct JSONScanner {
     }
 
     /// Steps over an object; `body` gets each name's range and must step over the value.
-    package mutating func members(
+    public mutating func members(
         _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
     ) throws(JSONError) {
         try expect(UInt8(ascii: "{"), text)
@@ -167,7 +176,7 @@ package struct JSONScanner {
     }
 
     /// Steps over the rest of an object, from a member on; `body` as in `members`.
-    package mutating func furtherMembers(
+    public mutating func furtherMembers(
         _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
     ) throws(JSONError) {
         repeat {
@@ -179,14 +188,14 @@ package struct JSONScanner {
     }
 
     /// Steps over a comma if there is one.
-    package mutating func stepOverComma(_ text: RawSpan) -> Bool {
+    public mutating func stepOverComma(_ text: RawSpan) -> Bool {
         guard peek(text) == UInt8(ascii: ",") else { return false }
         offset += 1
         return true
     }
 
     /// Steps over an array; `body` must step over each element.
-    package mutating func elements(
+    public mutating func elements(
         _ text: RawSpan, _ body: (inout JSONScanner) throws(JSONError) -> Void
     ) throws(JSONError) {
         try expect(UInt8(ascii: "["), text)
@@ -231,5 +240,6 @@ package struct JSONScanner {
         }
     }
 
-    package func fault(_ detail: String) -> JSONError { JSONError(offset: offset, detail: detail) }
+    /// An error at the present offset.
+    public func fault(_ detail: String) -> JSONError { JSONError(offset: offset, detail: detail) }
 }

@@ -21,7 +21,7 @@ public enum JSONValue: Hashable, Sendable {
     /// Parses a text that is exactly one value.
     ///
     /// - Throws: `JSONError` for anything else, and for nesting deeper than 64.
-    package init(_ text: RawSpan) throws(JSONError) {
+    public init(_ text: RawSpan) throws(JSONError) {
         var scanner = JSONScanner()
         self = try Self.parse(&scanner, text, depth: 0)
         try scanner.expectEnd(text)

@@ -78,10 +78,10 @@ extension EventStore {
     }
 
     /// An id for an event that the store makes by itself.
-    package nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
+    public nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
 
     /// A random number from 0 up to, but not, 1.
-    package nonisolated func randomFraction() -> Double {
+    public nonisolated func randomFraction() -> Double {
         Double(UInt64(truncatingIfNeeded: environment.random()) >> 11) * 0x1p-53
     }
 
@@ -101,19 +101,23 @@ extension EventStore {
         try await write(drawingOnReserve: false, body)
     }
 
-    /// As `write(_:)`, for a body whose events the caller wants to find again.
+    /// Checks the state and records events, as `write(_:)`, for a body whose events the caller wants to
+    /// find again.
     ///
     /// - Returns: for each event, in order, where it is.
-    package nonisolated(nonsending) func append(
+    public nonisolated(nonsending) func append(
         decidedBy body: @escaping @Sendable (inout Transaction) throws -> Void
     ) async throws -> [Appended] {
         try await transact(drawingOnReserve: false) { try body(&$0) }.appended
     }
 
-    /// As the public one.
+    /// As `write(_:)`, for events that free room.
     ///
-    /// - Parameter drawingOnReserve: whether a full disk is no obstacle: for what frees room.
-    package nonisolated(nonsending) func write<Result: Sendable>(
+    /// - Parameters:
+    ///   - drawingOnReserve: whether a full disk is no obstacle: the log keeps some room aside for such
+    ///     events.
+    ///   - body: reads views and appends, as for `write(_:)`.
+    public nonisolated(nonsending) func write<Result: Sendable>(
         drawingOnReserve: Bool, _ body: @escaping @Sendable (inout Transaction) throws -> Result
     ) async throws -> Result {
         try await transact(drawingOnReserve: drawingOnReserve, body).result
@@ -216,7 +220,7 @@ extension EventStore {
     // MARK: Validate
 
     /// - Throws: `LogError`: `closed`, `suspended`.
-    package func checkOpen() throws {
+    public func checkOpen() throws {
         guard !isClosed else {
             throw LogError(.closed, path: log.directory, "the store was closed")
         }
@@ -378,7 +382,7 @@ extension EventStore {
     /// As `flush()`, and nothing that was decided is in doubt: no write or sync has failed before.
     ///
     /// - Throws: `LogError`; `indeterminate` where it is not known what is on the disk.
-    package func settle() throws {
+    public func settle() throws {
         try flush()
         try log.requireUsable()
     }

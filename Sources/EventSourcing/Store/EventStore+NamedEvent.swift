@@ -1,5 +1,5 @@
-// Contents that are too big for a state: the view names the event that holds one, and who wants it
-// reads it from the log. Used by commands of the offline model. Spec/decisions/0028.
+// Contents that are too big for a state: the view names the event that holds one, and a caller reads it
+// from the log. Spec/decisions/0028.
 
 import Foundation
 import LogStorage
@@ -15,7 +15,7 @@ extension EventStore {
     /// - Returns: what the view said, and the data that go with it; nil where the view names nothing.
     /// - Throws: `LogError`, `corrupt` where the log has lost the event; what the payload throws.
     /// - Complexity: one frame to read.
-    package nonisolated func named<Found: Sendable, Payload: EventPayload>(
+    public nonisolated func named<Found: Sendable, Payload: EventPayload>(
         _ type: Payload.Type, by find: @Sendable () -> Found?,
         event: @Sendable (Found) -> UUID
     ) async throws -> (found: Found, payload: Payload)? {

@@ -40,7 +40,7 @@ public actor EventStore {
     public nonisolated var incarnation: UUID { UUID(integer: log.incarnation) }
 
     /// The log's own id.
-    package nonisolated var logID: UUID { UUID(integer: log.id) }
+    public nonisolated var logID: UUID { UUID(integer: log.id) }
     /// The account the log belongs to, if any.
     public nonisolated var account: String? { log.account }
     /// The known event types.
@@ -54,15 +54,18 @@ public actor EventStore {
 
     package nonisolated let log: Log
     nonisolated let views: ViewSet
-    package nonisolated let environment: LogEnvironment
+    /// File system, clock and randomness.
+    public nonisolated let environment: LogEnvironment
     var floor: TimeFloor
     nonisolated let inbox = AppendInbox()
     var pending = PendingAppends()
     /// The number of commits that were begun.
     var commitCount = 0
+    private let eraseSecrets: (@Sendable () async throws -> Void)?
     private var isShipping = false
     private(set) var isClosed = false
-    package private(set) var isSuspended = false
+    /// Whether the store was suspended and not resumed since.
+    public private(set) var isSuspended = false
     var checkpointing: Checkpointing
     /// Stored states of views that are not known here.
     let unknownStates: [StoredState]
@@ -84,37 +87,27 @@ public actor EventStore {
     ///   - directory: the log's folder, created if it is missing and `create` is true.
     ///   - account: whose log it is; nil takes whatever the log says.
     ///   - create: whether a missing or empty folder becomes a new log.
+    ///   - isShared: whether the log must belong to no account.
     ///   - catalogue: the known event types.
     ///   - views: the views to keep.
+    ///   - keepingUnknownStates: whether stored states of other views stay in the checkpoints that the
+    ///     store writes: for a tool that does not know all of an app's views.
     ///   - environment: file system, clock and randomness.
     ///   - progress: called now and then with the number of events folded so far and their total.
+    ///   - eraseSecrets: deletes the log's secrets, if it has some. `erase` calls it when it is decided
+    ///     that the log is gone, and before it goes; if it throws, or the process ends, the next
+    ///     opening of the folder must do it.
     /// - Throws: `EventError` (`refused`) for rules, upcasters or views that do not go together, naming
     ///   them (Spec/events.md, EVT-15); nothing was opened then. `LogError` as `Log.init`, and
     ///   `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
     ///   stored state, or one of another version.
-    public static func open(
-        at directory: String, account: String? = nil, create: Bool = true,
-        catalogue: EventCatalogue, views: [any Projection.Type],
-        environment: LogEnvironment = LogEnvironment(),
-        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
-    ) async throws -> EventStore {
-        try await open(
-            at: directory, account: account, create: create, catalogue: catalogue, views: views,
-            keepingUnknownStates: false, environment: environment, progress: progress)
-    }
-
-    /// As the public one.
-    ///
-    /// - Parameters:
-    ///   - isShared: whether the log must belong to no account.
-    ///   - keepingUnknownStates: a tool that does not know all of an app's views keeps the states
-    ///     of the others in the checkpoints that it writes.
     package static func open(
         at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
-        catalogue: EventCatalogue, views: [any Projection.Type], keepingUnknownStates: Bool,
+        catalogue: EventCatalogue, views: [any Projection.Type], keepingUnknownStates: Bool = false,
         environment: LogEnvironment = LogEnvironment(),
-        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
+        progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil,
+        eraseSecrets: (@Sendable () async throws -> Void)? = nil
     ) async throws -> EventStore {
         if let fault = catalogue.fault { throw fault }
         try ViewSet.check(views)
@@ -128,7 +121,7 @@ public actor EventStore {
                     keepsUnknownStates: keepingUnknownStates,
                     progress: progress)
                 log.keepReserve()
-                return EventStore(log, catalogue, opening, environment)
+                return EventStore(log, catalogue, opening, environment, eraseSecrets)
             } catch {
                 try? log.close()
                 throw (error as? LogError)?.following(log.recovery) ?? error
@@ -140,11 +133,12 @@ public actor EventStore {
 
     private init(
         _ log: Log, _ catalogue: EventCatalogue, _ opening: StoreOpening,
-        _ environment: LogEnvironment
+        _ environment: LogEnvironment, _ eraseSecrets: (@Sendable () async throws -> Void)?
     ) {
         self.log = log
         self.catalogue = catalogue
         self.environment = environment
+        self.eraseSecrets = eraseSecrets
         views = opening.views
         floor = opening.floor
         checkpointing = opening.checkpointing
@@ -169,7 +163,7 @@ public actor EventStore {
     }
 
     /// The present states of all views.
-    package nonisolated var projections: [any Projection] { views.projections }
+    public nonisolated var projections: [any Projection] { views.projections }
 
     /// How many events of each type could not be brought to their newest form since the store was
     /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
@@ -236,7 +230,7 @@ public actor EventStore {
 
     /// A signal whenever the views or the disk have changed or the store was suspended, the first at
     /// once; several that nobody took become one. Ends when the store is closed.
-    package func commits() -> AsyncStream<Void> { commits(and: nil) }
+    public func commits() -> AsyncStream<Void> { commits(and: nil) }
 
     /// As `commits()`, with a signal for every change of a transient table, too.
     func commits(and table: (any TransientSource)?) -> AsyncStream<Void> {
@@ -439,14 +433,9 @@ public actor EventStore {
     ///     before.
     ///   - folders: folders outside the log's whose files can be fetched again. Deleted before the log;
     ///     if that fails, the store stays open.
-    ///   - forget: deletes the log's secrets, if it has some. Called when it is decided that the log
-    ///     is gone, and before it goes; if it throws, or the process ends, whoever opens the folder
-    ///     must do it.
-    /// - Throws: what `refuse` and `forget` throw; `LogError` as `Log.beginErasure()`.
+    /// - Throws: what `refuse` and the deletion of secrets throw; `LogError` as `Log.beginErasure()`.
     package func erase(
-        unless refuse: @Sendable (Transaction) throws -> Void,
-        removing folders: [String] = [],
-        forgetting forget: (@Sendable () async throws -> Void)? = nil
+        unless refuse: @Sendable (Transaction) throws -> Void, removing folders: [String] = []
     ) async throws {
         repeat {
             await stopCompaction()
@@ -459,9 +448,9 @@ public actor EventStore {
         try storage { () throws(FileError) in
             for folder in folders { try environment.fileSystem.erase(folder) }
         }
-        try log.beginErasure(withSecrets: forget != nil)
+        try log.beginErasure(withSecrets: eraseSecrets != nil)
         end()
-        do { try await forget?() } catch {
+        do { try await eraseSecrets?() } catch {
             try? log.close()
             throw error
         }
@@ -490,11 +479,11 @@ public actor EventStore {
     package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
 
     /// The device's time, in milliseconds since 1970.
-    package nonisolated var deviceNow: Int64 { environment.now() }
+    public nonisolated var deviceNow: Int64 { environment.now() }
 
     /// The corrected time, in milliseconds since 1970.
-    package var now: Int64 { environment.now() + clockOffset }
+    public var now: Int64 { environment.now() + clockOffset }
 
     /// The corrected time.
-    package var timestamp: Timestamp { Timestamp(milliseconds: now) }
+    public var timestamp: Timestamp { Timestamp(milliseconds: now) }
 }

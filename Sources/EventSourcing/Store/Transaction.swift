@@ -11,7 +11,7 @@ extension EventStore {
         /// The name under which its events will be recorded.
         package let incarnation: UUID
         /// The corrected time.
-        package let now: Timestamp
+        public let now: Timestamp
         /// True for events that were recorded elsewhere before: see `prepare(_:replacing:asHistory:)`.
         package var takesHistory = false
         private(set) var drafts: [EventDraft] = []

@@ -6,14 +6,16 @@ import Foundation
 import Synchronization
 
 /// Names one transient table of a store, and says what is in it.
-package protocol TransientState {
+public protocol TransientState {
+    /// What a value is looked up by.
     associatedtype Key: Hashable & Sendable
+    /// What is kept.
     associatedtype Value: Equatable & Sendable
 }
 
 extension EventStore {
     /// The store's table for `State`, empty at first. The same object on every call. O(1).
-    package nonisolated func transient<State: TransientState>(
+    public nonisolated func transient<State: TransientState>(
         _ state: State.Type
     ) -> TransientTable<State.Key, State.Value> {
         transients.withLock { tables in
@@ -39,7 +41,7 @@ protocol TransientSource: Sendable {
 }
 
 /// Values by key, in memory, with a signal for every change.
-package final class TransientTable<Key: Hashable & Sendable, Value: Equatable & Sendable>:
+public final class TransientTable<Key: Hashable & Sendable, Value: Equatable & Sendable>:
     TransientSource
 {
     private struct State {
@@ -51,22 +53,22 @@ package final class TransientTable<Key: Hashable & Sendable, Value: Equatable & 
     private let state = Mutex(State())
 
     /// True while there are no values. O(1).
-    package var isEmpty: Bool { state.withLock { $0.values.isEmpty } }
+    public var isEmpty: Bool { state.withLock { $0.values.isEmpty } }
 
     /// All values. O(1).
-    package var values: [Key: Value] { state.withLock { $0.values } }
+    public var values: [Key: Value] { state.withLock { $0.values } }
 
     /// The value of a key, or nil. O(1).
-    package subscript(key: Key) -> Value? { state.withLock { $0.values[key] } }
+    public subscript(key: Key) -> Value? { state.withLock { $0.values[key] } }
 
     /// Changes the value of a key; nil removes it. `change` runs under the table's lock, so the
     /// change that reads its source last is also stored last. O(subscribers) where it differs.
-    package func update(_ key: Key, _ change: (Value?) -> Value?) {
+    public func update(_ key: Key, _ change: (Value?) -> Value?) {
         update(CollectionOfOne(key), change)
     }
 
     /// Changes the values of keys as one change. O(keys), and O(subscribers) where one differs.
-    package func update(_ keys: some Sequence<Key>, _ change: (Value?) -> Value?) {
+    public func update(_ keys: some Sequence<Key>, _ change: (Value?) -> Value?) {
         let signals = state.withLock { state -> [AsyncStream<Void>.Continuation] in
             var isChanged = false
             for key in keys {
@@ -84,7 +86,7 @@ package final class TransientTable<Key: Hashable & Sendable, Value: Equatable & 
     }
 
     /// The number of queries that follow the table.
-    package var subscriberCount: Int { state.withLock { $0.signals.count } }
+    public var subscriberCount: Int { state.withLock { $0.signals.count } }
 
     var revision: UInt64 { state.withLock { $0.revision } }
 

@@ -50,7 +50,7 @@ extension EventStore {
     }
 
     /// Asks a view and a transient table for a value, and again whenever either has changed.
-    package nonisolated func query<View: Projection, State: TransientState, Value>(
+    public nonisolated func query<View: Projection, State: TransientState, Value>(
         _ view: View.Type, with state: State.Type,
         _ answer: @escaping @Sendable (View, [State.Key: State.Value]) -> Value
     ) -> ViewQuery<Value> {

@@ -9,7 +9,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     public let milliseconds: Int64
 
     /// The years a line can express: 0 to 9999.
-    package static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+    public static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
     /// Creates a time; clamped to the years 0 to 9999.
     public init(milliseconds: Int64) {

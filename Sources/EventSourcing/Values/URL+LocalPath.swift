@@ -7,7 +7,7 @@ extension URL {
     /// The path on this device.
     ///
     /// - Throws: `EventError` (`refused`) for anything but a file URL without a host.
-    package func localPath() throws(EventError) -> String {
+    public func localPath() throws(EventError) -> String {
         let path = self.path
         let host = host(percentEncoded: false) ?? ""
         // A path ends at a zero byte for the system, and would name another file.

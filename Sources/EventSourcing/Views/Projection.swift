@@ -54,7 +54,7 @@ extension Projection {
     public static var eventTypes: Set<String>? { nil }
 
     /// Whether events of a type concern the view at all.
-    package static func folds(_ type: String) -> Bool { eventTypes?.contains(type) ?? true }
+    public static func folds(_ type: String) -> Bool { eventTypes?.contains(type) ?? true }
 
     /// Nil: the view is not stored.
     public func encodedState() throws -> [UInt8]? { nil }

@@ -16,9 +16,11 @@ extension Retention {
     /// What becomes of an event that has set registers, by the stamps that hold them now: it is
     /// needed while it holds one, else those have superseded it.
     ///
-    /// - Parameter holders: nil for a register that nothing has set: then the event was not folded,
-    ///   and nobody can say more than that it is needed.
-    package static func of(_ event: Event, heldBy holders: [Stamp?]) -> Retention {
+    /// - Parameters:
+    ///   - event: the event.
+    ///   - holders: the stamps of its registers; nil for one that nothing has set: then the event was
+    ///     not folded, and all that is known is that it is needed.
+    public static func of(_ event: Event, heldBy holders: [Stamp?]) -> Retention {
         let stamps = holders.compactMap(\.self)
         guard stamps.count == holders.count, !stamps.isEmpty, !stamps.contains(event.stamp) else {
             return .needed(.current)

@@ -2,19 +2,22 @@
 // "the oldest first" without sorting. Never stored; it follows from the entries.
 
 /// A sorted set in chunks. Inlined into other modules, which give it elements of their own types.
-package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
+public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     /// Ascending, none empty; within and between chunks.
     @usableFromInline var chunks: [[Element]] = []
     /// How many elements there are.
-    @usableFromInline package internal(set) var count = 0
+    @inlinable public var count: Int { stored }
+    /// The number behind `count`, which nothing else may set.
+    @usableFromInline var stored = 0
 
     @inlinable static var chunkMax: Int { 256 }
 
-    @inlinable package init() {}
+    /// Creates an empty set.
+    @inlinable public init() {}
 
     /// Elements that are in ascending order, none twice. O(n).
-    @inlinable package init(sorted: [Element]) {
-        count = sorted.count
+    @inlinable public init(sorted: [Element]) {
+        stored = sorted.count
         // Half full: the next ones find room.
         let size = Self.chunkMax / 2
         chunks = stride(from: 0, to: sorted.count, by: size).map {
@@ -23,8 +26,8 @@ package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     }
 
     /// Adds an element that is not there. O(log n) comparisons; moves at most 256 elements and n / 128 chunks.
-    @inlinable package mutating func insert(_ element: Element) {
-        count += 1
+    @inlinable public mutating func insert(_ element: Element) {
+        stored += 1
         guard !chunks.isEmpty else {
             chunks = [[element]]
             return
@@ -40,24 +43,24 @@ package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     }
 
     /// Takes out an element that is there. O(log n) comparisons; moves at most 256 elements and n / 128 chunks.
-    @inlinable package mutating func remove(_ element: Element) {
+    @inlinable public mutating func remove(_ element: Element) {
         let chunk = self.chunk(for: element)
         guard chunk < chunks.count else { return }
         let index = Self.index(of: element, in: chunks[chunk])
         guard index < chunks[chunk].count, chunks[chunk][index] == element else { return }
         chunks[chunk].remove(at: index)
         if chunks[chunk].isEmpty { chunks.remove(at: chunk) }
-        count -= 1
+        stored -= 1
     }
 
     /// The least element. O(1).
-    @inlinable package var first: Element? { chunks.first?.first }
+    @inlinable public var first: Element? { chunks.first?.first }
 
     /// The greatest element. O(1).
-    @inlinable package var last: Element? { chunks.last?.last }
+    @inlinable public var last: Element? { chunks.last?.last }
 
     /// The least element that is greater than another. O(log n).
-    @inlinable package func first(after element: Element) -> Element? {
+    @inlinable public func first(after element: Element) -> Element? {
         var chunk = self.chunk(for: element)
         guard chunk < chunks.count else { return nil }
         var index = Self.index(of: element, in: chunks[chunk])
@@ -67,21 +70,21 @@ package struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     }
 
     /// An element from somewhere in the middle. O(1).
-    @inlinable package var middle: Element? {
+    @inlinable public var middle: Element? {
         chunks.isEmpty ? nil : chunks[chunks.count / 2].first
     }
 
     /// The elements, ascending. O(1) each.
-    @inlinable package var ascending: some Sequence<Element> { chunks.lazy.joined() }
+    @inlinable public var ascending: some Sequence<Element> { chunks.lazy.joined() }
 
     /// The elements, descending. O(1) each.
-    @inlinable package var descending: some Sequence<Element> {
+    @inlinable public var descending: some Sequence<Element> {
         chunks.lazy.reversed().flatMap { $0.lazy.reversed() }
     }
 
     /// The elements that are not less than the one and less than the other, ascending. O(log n), and
     /// O(1) each.
-    @inlinable package func elements(
+    @inlinable public func elements(
         from lower: Element, upTo upper: Element
     ) -> some Sequence<Element> {
         let (first, end) = (chunk(for: lower), chunk(for: upper))

@@ -5,19 +5,21 @@
 import Foundation
 import LogFormat
 
-/// Reads the parts of a state one after the other. All methods throw `EventError` (`invalidData`)
+/// Reads the parts of a state one after the other, as `StateWriter` wrote them: what a view with an
+/// encoded state of its own uses. No read costs more than the bytes it takes. All methods throw `EventError` (`invalidData`)
 /// for bytes that `StateWriter` does not write.
-package struct StateReader {
+public struct StateReader {
     private let bytes: [UInt8]
     private var offset = 0
 
-    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+    /// Creates a reader at the first byte of a state.
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     /// Bytes that were not read yet.
     private var left: Int { bytes.count - offset }
 
     /// Says what is wrong, and where.
-    package func fault(_ detail: String) -> EventError {
+    public func fault(_ detail: String) -> EventError {
         EventError(.invalidData, "\(detail), at byte \(offset) of the state")
     }
 
@@ -28,12 +30,12 @@ package struct StateReader {
     }
 
     /// Nothing may be left.
-    package func finish() throws(EventError) {
+    public func finish() throws(EventError) {
         guard left == 0 else { throw fault("there is something behind the state") }
     }
 
     /// Reads a whole number.
-    package mutating func integer() throws(EventError) -> UInt64 {
+    public mutating func integer() throws(EventError) -> UInt64 {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), through: 63, by: 7) {
             let byte = try self.byte()
@@ -46,31 +48,31 @@ package struct StateReader {
     }
 
     /// Reads a number of things that take at least one byte each: no more than bytes are left.
-    package mutating func count() throws(EventError) -> Int {
+    public mutating func count() throws(EventError) -> Int {
         let count = try integer()
         guard count <= UInt64(left) else { throw fault("the state ends early") }
         return Int(count)
     }
 
     /// Reads a whole number that an `Int` can hold.
-    package mutating func nonNegative() throws(EventError) -> Int {
+    public mutating func nonNegative() throws(EventError) -> Int {
         guard let value = Int(exactly: try integer()) else { throw fault("a number is too large") }
         return value
     }
 
     /// Reads how many events something happened to. Far fewer than an `Int` can hold, so that adding
     /// to it never overflows.
-    package mutating func tally() throws(EventError) -> Int {
+    public mutating func tally() throws(EventError) -> Int {
         let value = try integer()
         guard value <= UInt64(UInt32.max) << 16 else { throw fault("a number is too large") }
         return Int(value)
     }
 
     /// Reads one byte.
-    package mutating func byte() throws(EventError) -> UInt8 { bytes[try advance(1).lowerBound] }
+    public mutating func byte() throws(EventError) -> UInt8 { bytes[try advance(1).lowerBound] }
 
     /// Reads a truth value.
-    package mutating func bool() throws(EventError) -> Bool {
+    public mutating func bool() throws(EventError) -> Bool {
         switch try byte() {
         case 0: return false
         case 1: return true
@@ -79,22 +81,22 @@ package struct StateReader {
     }
 
     /// Reads a number, all its bits.
-    package mutating func double() throws(EventError) -> Double {
+    public mutating func double() throws(EventError) -> Double {
         let range = try advance(8)
         return Double(bitPattern: bytes.span.bytes.integer(at: range.lowerBound))
     }
 
     /// Reads 16 bytes.
-    package mutating func integer128() throws(EventError) -> UInt128 {
+    public mutating func integer128() throws(EventError) -> UInt128 {
         let range = try advance(16)
         return bytes.span.bytes.integer(at: range.lowerBound)
     }
 
     /// Reads an identity.
-    package mutating func uuid() throws(EventError) -> UUID { UUID(integer: try integer128()) }
+    public mutating func uuid() throws(EventError) -> UUID { UUID(integer: try integer128()) }
 
     /// Reads a string.
-    package mutating func string() throws(EventError) -> String {
+    public mutating func string() throws(EventError) -> String {
         let range = try advance(try count())
         guard let text = try? UTF8Span(validating: bytes.span.extracting(range)) else {
             throw fault("a string is not UTF-8")
@@ -103,7 +105,7 @@ package struct StateReader {
     }
 
     /// Reads a string that nobody wants to know yet.
-    package mutating func checkString() throws(EventError) {
+    public mutating func checkString() throws(EventError) {
         let range = try advance(try count())
         guard (try? UTF8Span(validating: bytes.span.extracting(range))) != nil else {
             throw fault("a string is not UTF-8")
@@ -111,10 +113,10 @@ package struct StateReader {
     }
 
     /// Steps over bytes that were checked before.
-    package mutating func skip(_ count: Int) throws(EventError) { _ = try advance(count) }
+    public mutating func skip(_ count: Int) throws(EventError) { _ = try advance(count) }
 
     /// What `body` steps over.
-    package mutating func bytes(
+    public mutating func bytes(
         _ body: (inout StateReader) throws(EventError) -> Void
     ) throws(EventError) -> ArraySlice<UInt8> {
         let start = offset
@@ -123,7 +125,7 @@ package struct StateReader {
     }
 
     /// Reads a time that a line can express.
-    package mutating func time() throws(EventError) -> Timestamp {
+    public mutating func time() throws(EventError) -> Timestamp {
         let value = try integer()
         let milliseconds = Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
         guard Timestamp.range.contains(milliseconds) else {
@@ -133,12 +135,12 @@ package struct StateReader {
     }
 
     /// Reads a stamp.
-    package mutating func stamp() throws(EventError) -> Stamp {
+    public mutating func stamp() throws(EventError) -> Stamp {
         Stamp(time: try time(), source: try integer128(), sequence: try integer())
     }
 
     /// Reads entries, whose keys must rise; `body` reads what stands behind each key.
-    package mutating func entries(
+    public mutating func entries(
         _ body: (inout StateReader, EntityID) throws(EventError) -> Void
     ) throws(EventError) {
         var last: EntityID?

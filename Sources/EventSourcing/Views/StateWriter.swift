@@ -5,14 +5,18 @@
 import Foundation
 
 /// Writes the parts of a state one after the other.
-package struct StateWriter {
+public struct StateWriter {
     /// What was written so far.
-    package private(set) var bytes: [UInt8] = []
+    public private(set) var bytes: [UInt8] = []
 
-    package init() {}
+    /// Creates an empty state.
+    public init() {}
+
+    /// The bytes written so far, in an array without room to grow. O(bytes).
+    public var trimmedBytes: [UInt8] { bytes.span.bytes.array }
 
     /// Writes a whole number in groups of seven bits, the lowest first: small ones are short.
-    package mutating func add(_ value: UInt64) {
+    public mutating func add(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -22,37 +26,37 @@ package struct StateWriter {
     }
 
     /// Writes a number of things. Never negative.
-    package mutating func add(count: Int) { add(UInt64(count)) }
+    public mutating func add(count: Int) { add(UInt64(count)) }
 
     /// Writes one byte.
-    package mutating func add(byte: UInt8) { bytes.append(byte) }
+    public mutating func add(byte: UInt8) { bytes.append(byte) }
 
     /// Writes a truth value.
-    package mutating func add(_ value: Bool) { bytes.append(value ? 1 : 0) }
+    public mutating func add(_ value: Bool) { bytes.append(value ? 1 : 0) }
 
     /// Writes a number, all its bits.
-    package mutating func add(_ value: Double) { bytes.append(littleEndian: value.bitPattern) }
+    public mutating func add(_ value: Double) { bytes.append(littleEndian: value.bitPattern) }
 
     /// Writes 16 bytes.
-    package mutating func add(_ value: UInt128) { bytes.append(littleEndian: value) }
+    public mutating func add(_ value: UInt128) { bytes.append(littleEndian: value) }
 
     /// Writes an identity.
-    package mutating func add(_ value: UUID) { add(value.integer) }
+    public mutating func add(_ value: UUID) { add(value.integer) }
 
     /// Writes a string: the number of its UTF-8 bytes, and these.
-    package mutating func add(_ value: String) {
+    public mutating func add(_ value: String) {
         add(count: value.utf8.count)
         bytes.append(contentsOf: value.utf8)
     }
 
     /// Writes a time; years before 1970 are as short as later ones.
-    package mutating func add(_ value: Timestamp) {
+    public mutating func add(_ value: Timestamp) {
         let milliseconds = value.milliseconds
         add(UInt64(bitPattern: (milliseconds << 1) ^ (milliseconds >> 63)))
     }
 
     /// Writes a stamp.
-    package mutating func add(_ stamp: Stamp) {
+    public mutating func add(_ stamp: Stamp) {
         add(stamp.time)
         add(stamp.source)
         add(stamp.sequence)
@@ -61,34 +65,34 @@ package struct StateWriter {
     // MARK: Keyed entries
 
     /// Where the entries of a collection begin, so that `end` can sort them.
-    package struct Entries {
+    public struct Entries {
         fileprivate var starts: [Int] = []
     }
 
     /// Writes how many entries there are. For each, in any order, `begin` and what stands behind its
     /// key must follow, then `end`.
-    package mutating func entries(count: Int) -> Entries {
+    public mutating func entries(count: Int) -> Entries {
         add(count: count)
         return Entries()
     }
 
     /// Begins an entry with its key.
-    package mutating func begin(_ key: EntityID, of entries: inout Entries) {
+    public mutating func begin(_ key: EntityID, of entries: inout Entries) {
         entries.starts.append(bytes.count)
         add(key.string)
     }
 
     /// Writes an entry that was written before, its key included.
-    package mutating func add(entry: [UInt8], to entries: inout Entries) {
+    public mutating func add(entry: [UInt8], to entries: inout Entries) {
         entries.starts.append(bytes.count)
         bytes.append(contentsOf: entry)
     }
 
     /// Writes what was written before.
-    package mutating func add(written: some Collection<UInt8>) { bytes.append(contentsOf: written) }
+    public mutating func add(written: some Collection<UInt8>) { bytes.append(contentsOf: written) }
 
     /// Sorts the entries by the bytes of their keys. O(n log n).
-    package mutating func end(_ entries: Entries) {
+    public mutating func end(_ entries: Entries) {
         guard let first = entries.starts.first, entries.starts.count > 1 else { return }
         let sorted = sorted(entries)
         bytes.replaceSubrange(first..., with: sorted)

@@ -72,7 +72,7 @@ struct LogErasure {
 extension FileSystem {
     /// Removes a file, a symbolic link itself, or a folder with all that is in it. Durable when the
     /// folder that held it is synced.
-    package func removeAll(_ path: String) throws(FileError) {
+    public func removeAll(_ path: String) throws(FileError) {
         do throws(FileError) {
             try remove(path)
         } catch let error where error.code == .wrongKind || error.code == .readOnly {
@@ -90,7 +90,7 @@ extension FileSystem {
     }
 
     /// Removes a folder with all that is in it, durably, if it is there.
-    package func erase(_ folder: String) throws(FileError) {
+    public func erase(_ folder: String) throws(FileError) {
         do throws(FileError) { try removeAll(folder) } catch {
             guard error.code == .notFound else { throw error }
             return

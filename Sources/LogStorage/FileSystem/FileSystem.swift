@@ -31,7 +31,7 @@ extension FileSystem {
     /// also what was created before and may not have been synced.
     ///
     /// - Throws: as `createDirectoryIfMissing`.
-    package func createDirectories(_ path: String) throws(FileError) {
+    public func createDirectories(_ path: String) throws(FileError) {
         let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
         do throws(FileError) {
             try createDirectoryIfMissing(path)
@@ -45,7 +45,7 @@ extension FileSystem {
     /// Creates a folder, or checks that there is one.
     ///
     /// - Throws: `symbolicLink` or `wrongKind` where something else stands there.
-    package func createDirectoryIfMissing(_ path: String) throws(FileError) {
+    public func createDirectoryIfMissing(_ path: String) throws(FileError) {
         do throws(FileError) {
             return try createDirectory(path)
         } catch let error where error.code == .exists {

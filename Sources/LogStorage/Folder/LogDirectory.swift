@@ -3,7 +3,7 @@
 import LogFormat
 
 /// The folder of a log: names only.
-package enum LogDirectory {
+public enum LogDirectory {
     package static let lock = "lock"
     package static let checkpoints = "checkpoints"
     /// The two places of a checkpoint, in the folder of that name.
@@ -16,7 +16,7 @@ package enum LogDirectory {
     package static let newSegment = "compaction.new"
     package static let reserve = "reserve"
     /// What is too big for an event; of no concern to the log itself.
-    package static let files = "files"
+    public static let files = "files"
     /// The log is being erased.
     package static let erasing = "erasing"
     /// The log is being erased, and its secrets have to go first.

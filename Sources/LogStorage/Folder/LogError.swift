@@ -62,7 +62,7 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Wraps a failed file operation.
-    package init(_ error: FileError) {
+    public init(_ error: FileError) {
         let code: Code =
             switch error.code {
             case .notFound: .noSuchLog

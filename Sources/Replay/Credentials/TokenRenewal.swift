@@ -1,11 +1,11 @@
 // When a token is renewed before it ends. Used by the replayer and by downloads. Spec/replay.md, TOK-2.
 
 /// The moment at which a token is to be renewed.
-package enum TokenRenewal {
+public enum TokenRenewal {
     /// How long before its end a token is renewed, in milliseconds.
     private static let leadMilliseconds: Int64 = 60_000
     /// After a renewal that failed, the time to the next try while the old token still serves.
-    package static let retryMilliseconds: Int64 = 10_000
+    public static let retryMilliseconds: Int64 = 10_000
 
     /// A minute before the token's end, or at half-time for one that lives less than two.
     ///
@@ -14,7 +14,7 @@ package enum TokenRenewal {
     ///   - received: when it came. Both by the server's clock.
     /// - Returns: nil for a token that seems to have ended when it came: a clock may be wrong, so that
     ///   is left to the server.
-    package static func time(ofTokenUntil end: Int64, received: Int64) -> Int64? {
+    public static func time(ofTokenUntil end: Int64, received: Int64) -> Int64? {
         let rest = end - received
         return rest > 0 ? end - min(leadMilliseconds, rest / 2) : nil
     }

@@ -1,4 +1,4 @@
-// Requests over libcurl, on Linux. Below HTTPClient. Each request has a thread while it is under
+// Requests over libcurl, on Linux. Below BoundedHTTPClient. Each request has a thread while it is under
 // way: handlers may block, and neither a slow server nor a slow disk holds up Swift's own threads or
 // another request. Why not URLSession: Spec/decisions/0038-libcurl-on-linux.md.
 
@@ -9,8 +9,8 @@
 
     /// Carries requests over libcurl.
     final class CurlClient: Sendable {
-        private let timeouts: HTTPClient.Timeouts
-        private let route: HTTPClient.Route
+        private let timeouts: BoundedHTTPClient.Timeouts
+        private let route: BoundedHTTPClient.Route
         /// Handles that no request uses, each with the connection that it has kept.
         private let idle = Mutex<[CurlHandle]>([])
 
@@ -29,7 +29,8 @@
         ///     than there is, so that no thread starts.
         /// - Throws: `TransportError` with `certificatesUnsupported`.
         init(
-            _ timeouts: HTTPClient.Timeouts, _ route: HTTPClient.Route = HTTPClient.Route(),
+            _ timeouts: BoundedHTTPClient.Timeouts,
+            _ route: BoundedHTTPClient.Route = BoundedHTTPClient.Route(),
             stackBytes: Int? = nil
         ) throws(TransportError) {
             guard route.certificate == nil || curl_presents_certificates() != 0 else {
@@ -48,8 +49,8 @@
         /// - Parameter origin: of the request's URL, checked.
         /// - Throws: `TransportError`, `CancellationError`.
         func send(
-            _ request: HTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
-        ) async throws -> HTTPResponseHead {
+            _ request: BoundedHTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
+        ) async throws -> BoundedHTTPResponseHead {
             guard let handle = idle.withLock({ $0.popLast() }) ?? CurlHandle() else {
                 throw TransportError(
                     .connectionFailed, place: origin.host,

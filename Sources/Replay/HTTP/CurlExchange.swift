@@ -10,19 +10,19 @@
         /// Bytes of a reply's heads at most: its own, all interim ones, and its trailer.
         static let headBytesMax = 64 * 1024
 
-        private let request: HTTPRequest
+        private let request: BoundedHTTPRequest
         private let origin: HTTPOrigin
         private let handler: any ResponseBodyHandler
-        private let timeouts: HTTPClient.Timeouts
-        private let route: HTTPClient.Route
+        private let timeouts: BoundedHTTPClient.Timeouts
+        private let route: BoundedHTTPClient.Route
         private let cancellation: Cancellation
         /// When the request ends at the latest, its repetition included.
         private let deadline: ContinuousClock.Instant?
 
         /// The head as far as it has come.
-        private var partialHead = HTTPResponseHead(status: 0)
+        private var partialHead = BoundedHTTPResponseHead(status: 0)
         /// The head that the handler has.
-        private var head: HTTPResponseHead?
+        private var head: BoundedHTTPResponseHead?
         private var headBytes = 0
         private var bodyBytes = 0
         /// Why the reply is refused.
@@ -40,9 +40,10 @@
         }
 
         init(
-            _ request: HTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler,
-            _ timeouts: HTTPClient.Timeouts, _ cancellation: Cancellation,
-            _ route: HTTPClient.Route = HTTPClient.Route()
+            _ request: BoundedHTTPRequest, to origin: HTTPOrigin,
+            _ handler: any ResponseBodyHandler,
+            _ timeouts: BoundedHTTPClient.Timeouts, _ cancellation: Cancellation,
+            _ route: BoundedHTTPClient.Route = BoundedHTTPClient.Route()
         ) {
             self.request = request
             self.origin = origin
@@ -63,7 +64,8 @@
         ///   request. Called once, before anything that may take time.
         func run(
             on handle: CurlHandle,
-            deliver: (_ result: Result<HTTPResponseHead, any Error>, _ isReusable: Bool) -> Void
+            deliver: (_ result: Result<BoundedHTTPResponseHead, any Error>, _ isReusable: Bool) ->
+                Void
         ) {
             let fields = list(of: request.fields)
             defer { curl_slist_free_all(fields) }
@@ -259,7 +261,7 @@
             if line.isEmpty { return partialHead.status < 200 || endHead() }
             if line.hasPrefix("HTTP/") {
                 let status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) }
-                partialHead = HTTPResponseHead(status: status ?? 0)
+                partialHead = BoundedHTTPResponseHead(status: status ?? 0)
             } else if let colon = line.firstIndex(of: ":") {
                 partialHead.add(
                     String(line[..<colon]),
@@ -286,7 +288,7 @@
             return !hasEnded
         }
 
-        private func result(of end: End) -> Result<HTTPResponseHead, any Error> {
+        private func result(of end: End) -> Result<BoundedHTTPResponseHead, any Error> {
             if let refusal { return .failure(refusal) }
             if hasEnded, let head { return .success(head) }
             switch end {
@@ -320,7 +322,7 @@
 
         private func failure(
             _ code: TransportError.Code, _ detail: String
-        ) -> Result<HTTPResponseHead, any Error> {
+        ) -> Result<BoundedHTTPResponseHead, any Error> {
             .failure(TransportError(code, place: origin.host, detail))
         }
     }

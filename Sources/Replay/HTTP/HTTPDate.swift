@@ -1,12 +1,13 @@
 // Dates of HTTP headers: `Date`, from which the server's clock is taken, and `Retry-After`. Used by
-// HTTPClient. Spec/replay.md, CLOCK-1.
+// BoundedHTTPClient. Spec/replay.md, CLOCK-1.
 
 import EventSourcing
 import Foundation
 
 /// Dates of HTTP headers (RFC 9110, section 5.6.7, the preferred form).
-package enum HTTPDate {
-    package static func parse(_ text: String) -> Int64? {
+public enum HTTPDate {
+    /// Milliseconds since 1970; nil for a text in another form.
+    public static func parse(_ text: String) -> Int64? {
         // Sun, 06 Nov 1994 08:49:37 GMT
         let parts = text.split(separator: " ")
         let months = [
@@ -24,7 +25,7 @@ package enum HTTPDate {
     }
 
     /// `Retry-After`: seconds, or a date, which counts from the server's own `Date`.
-    package static func retryAfterSeconds(_ text: String, now: String?) -> Double? {
+    public static func retryAfterSeconds(_ text: String, now: String?) -> Double? {
         if let seconds = Double(text), seconds.isFinite, seconds >= 0 { return seconds }
         guard let date = parse(text) else { return nil }
         guard let now = now.flatMap(parse) else { return nil }

@@ -1,5 +1,5 @@
 // Which server a URL means, so that a token goes to no other, and to none in the clear. Used by
-// HTTPClient and HTTPTransport. Spec/secrets.md, SEC-19, SEC-22, SEC-23.
+// BoundedHTTPClient and HTTPTransport. Spec/secrets.md, SEC-19, SEC-22, SEC-23.
 
 import Foundation
 
@@ -12,13 +12,16 @@ import Foundation
 #endif
 
 /// Scheme, host and port of a URL.
-package struct HTTPOrigin: Hashable, Sendable {
-    package let scheme: String
-    package let host: String
-    package let port: Int
+public struct HTTPOrigin: Hashable, Sendable {
+    /// `http` or `https`, or what else the URL says; lower case.
+    public let scheme: String
+    /// The name or address, lower case, without the brackets of IPv6.
+    public let host: String
+    /// The port; the scheme's own where the URL names none.
+    public let port: Int
 
     /// The origin of an absolute URL; nil if it has none.
-    package init?(_ url: URL) {
+    public init?(_ url: URL) {
         guard let scheme = url.scheme?.lowercased(), var host = url.host?.lowercased(),
             !host.isEmpty
         else { return nil }
@@ -33,7 +36,7 @@ package struct HTTPOrigin: Hashable, Sendable {
     /// - Throws: `TransportError` with `badEndpoint`: the URL is relative, of another scheme than
     ///   http and https, without a host, with a port that does not exist, with a user name, or one
     ///   whose path cannot be read.
-    package init(endpoint url: URL) throws(TransportError) {
+    public init(endpoint url: URL) throws(TransportError) {
         guard let origin = HTTPOrigin(url), ["http", "https"].contains(origin.scheme),
             1...65_535 ~= origin.port, Self.isName(origin.host) || Self.isIPv6(origin.host),
             Self.target(of: url) != nil
@@ -62,7 +65,7 @@ package struct HTTPOrigin: Hashable, Sendable {
     }
 
     /// Whether requests stay on this machine: `localhost`, 127.0.0.0/8, ::1.
-    package var isLoopback: Bool {
+    public var isLoopback: Bool {
         if host == "localhost" { return true }
         var four = in_addr()
         if inet_pton(AF_INET, host, &four) == 1 {
@@ -74,7 +77,7 @@ package struct HTTPOrigin: Hashable, Sendable {
     }
 
     /// Whether what is sent can be read on the way.
-    package var isInClear: Bool { scheme != "https" && !isLoopback }
+    public var isInClear: Bool { scheme != "https" && !isLoopback }
 
     /// Only what every parser of URLs takes for the same name: two that disagree would send a
     /// token elsewhere than was checked.

@@ -1,4 +1,4 @@
-// The sync protocol: POST {endpoint} with a batch, GET {endpoint} for pages. HTTPClient carries the
+// The sync protocol: POST {endpoint} with a batch, GET {endpoint} for pages. BoundedHTTPClient carries the
 // requests. Spec/sync-protocol.md.
 
 import Foundation
@@ -6,7 +6,7 @@ import Foundation
 /// The transport of the sync protocol.
 public final class HTTPTransport: Transport {
     private let endpoint: URL
-    private let client: HTTPClient
+    private let client: BoundedHTTPClient
     private let account: AccountCheck
 
     /// Creates a transport. An endpoint that cannot be used is refused by `send`.
@@ -24,7 +24,7 @@ public final class HTTPTransport: Transport {
     ) {
         self.endpoint = endpoint
         self.account = account
-        client = HTTPClient(
+        client = BoundedHTTPClient(
             forSyncing: HTTPOptions(
                 timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear))
     }
@@ -45,7 +45,7 @@ public final class HTTPTransport: Transport {
         _ = try HTTPOrigin(endpoint: endpoint)
         self.endpoint = endpoint
         self.account = account
-        client = HTTPClient(forSyncing: http)
+        client = BoundedHTTPClient(forSyncing: http)
         try client.check()
     }
 
@@ -75,7 +75,7 @@ public final class HTTPTransport: Transport {
     public func send(
         _ call: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply {
-        var request = HTTPRequest(endpoint)
+        var request = BoundedHTTPRequest(endpoint)
         switch call {
         case .append(let batch):
             request.set("Content-Type", "application/cloudevents-batch+json")

@@ -8,7 +8,7 @@ import Foundation
 public final class SupabaseTransport: Transport {
     private let functions: URL
     private let apiKey: String
-    private let client: HTTPClient
+    private let client: BoundedHTTPClient
 
     /// Events of a page at most.
     private static let pageMax = 500
@@ -26,7 +26,7 @@ public final class SupabaseTransport: Transport {
         try HTTPHeaders.checkToken(apiKey, place: "apikey")
         functions = project.appending(path: "rest/v1/rpc")
         self.apiKey = apiKey
-        client = HTTPClient(forSyncing: http, reserving: ["apikey"])
+        client = BoundedHTTPClient(forSyncing: http, reserving: ["apikey"])
         try client.check()
     }
 
@@ -62,7 +62,7 @@ public final class SupabaseTransport: Transport {
     private func invoke(
         _ function: String, _ body: JSONObjectWriter, _ token: String?
     ) async throws -> TransportReply {
-        var request = HTTPRequest(functions.appending(path: function))
+        var request = BoundedHTTPRequest(functions.appending(path: function))
         request.set("Content-Type", "application/json")
         request.set("Accept", "application/json")
         request.set("apikey", apiKey)

@@ -1,4 +1,4 @@
-// Requests over URLSession, on Apple systems. Below HTTPClient. The project's tests run on Linux and
+// Requests over URLSession, on Apple systems. Below BoundedHTTPClient. The project's tests run on Linux and
 // do not reach it.
 
 #if canImport(Darwin)
@@ -11,7 +11,9 @@
         private let transfers: URLSessionTransfers
 
         /// - Throws: `TransportError` with `badCertificate`.
-        init(_ timeouts: HTTPClient.Timeouts, _ route: HTTPClient.Route) throws(TransportError) {
+        init(_ timeouts: BoundedHTTPClient.Timeouts, _ route: BoundedHTTPClient.Route)
+            throws(TransportError)
+        {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.timeoutIntervalForRequest = timeouts.silenceSeconds
             if let seconds = timeouts.requestSeconds {
@@ -42,8 +44,8 @@
         ///
         /// - Throws: `TransportError`, `CancellationError`.
         func send(
-            _ request: HTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
-        ) async throws -> HTTPResponseHead {
+            _ request: BoundedHTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
+        ) async throws -> BoundedHTTPResponseHead {
             var urlRequest = URLRequest(url: request.url)
             urlRequest.httpMethod = request.body == nil ? "GET" : "POST"
             for (name, value) in request.fields {
@@ -72,9 +74,9 @@
     /// The requests under way.
     private final class URLSessionTransfers: NSObject, URLSessionDataDelegate {
         private struct Transfer {
-            var continuation: CheckedContinuation<HTTPResponseHead, any Error>
+            var continuation: CheckedContinuation<BoundedHTTPResponseHead, any Error>
             var handler: any ResponseBodyHandler
-            var head: HTTPResponseHead?
+            var head: BoundedHTTPResponseHead?
             /// The handler wants no more.
             var hasEnded = false
         }
@@ -91,7 +93,7 @@
         init(_ credential: URLCredential?) { self.credential = credential }
 
         func begin(
-            _ task: Int, _ continuation: CheckedContinuation<HTTPResponseHead, any Error>,
+            _ task: Int, _ continuation: CheckedContinuation<BoundedHTTPResponseHead, any Error>,
             _ handler: any ResponseBodyHandler
         ) {
             let hasEnded = state.withLock { state in
@@ -136,7 +138,7 @@
         }
 
         private func receiveHead(_ task: URLSessionTask, _ response: HTTPURLResponse) {
-            var head = HTTPResponseHead(status: response.statusCode)
+            var head = BoundedHTTPResponseHead(status: response.statusCode)
             for case (let name as String, let value as String) in response.allHeaderFields {
                 head.add(name, value)
             }

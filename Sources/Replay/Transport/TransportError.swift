@@ -39,7 +39,7 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     }
 
     /// Whether the same request may succeed later with nothing changed on this side.
-    package var isTransient: Bool {
+    public var isTransient: Bool {
         switch code {
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
         case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount, .badToken,

@@ -1,12 +1,13 @@
 // The wire protocol of learning material against a server of this machine. Spec/learning.md, LRN-40.
 
-import Daybook
 import DaybookTestKit
 import DownloadHistories
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite(.verifies("LRN-40")) struct HTTPLearningTests {
     private static let spanish = LanguageCombination(learn: "es", display: "de")

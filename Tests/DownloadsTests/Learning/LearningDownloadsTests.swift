@@ -1,12 +1,13 @@
 // Lessons and review sessions are fetched ahead and when the user asks; what is fetched is there whole
 // or not at all; no session starts meanwhile. Spec/learning.md, LRN-30 to LRN-39.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private let spanish = LanguageCombination(learn: "es", display: "de")
 private let french = LanguageCombination(learn: "fr", display: "de")

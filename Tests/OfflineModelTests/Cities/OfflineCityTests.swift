@@ -1,11 +1,12 @@
 // Cached cities: copies, accesses, limits, age. Spec/cities.md.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A store in memory and a clock that the test sets.
 private struct Bench {

@@ -1,11 +1,12 @@
 // What an app does with cached content: store, use, peek, read, remove. Spec/content.md.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private final class Clock: Sendable {
     private let value = Mutex<Int64>(1_800_000_000_000)

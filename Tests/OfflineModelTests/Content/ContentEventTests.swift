@@ -1,11 +1,13 @@
 // The rules of the content cache's events, as recording and importing check them. Spec/events.md.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func normalised(_ type: String, _ data: String) throws(EventError) -> EventDraft {
     var draft = EventDraft(type: "daybook.\(type)", data: .json(Array(data.utf8)))

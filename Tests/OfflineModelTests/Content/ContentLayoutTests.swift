@@ -1,14 +1,15 @@
 // The folder layout of cached content: what is written, that it comes back, and what is refused.
 // Spec/content.md, CONT-30 and on.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogStorage
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A store with a disk of its own on which folders are written, too.
 private struct Bench {

@@ -1,12 +1,14 @@
 // The views of the content cache: what each says of a history, and which events it still needs.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private let noon = ZonedTime(Timestamp(milliseconds: 43_200_000))
 

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import OfflineModel
+@testable import DaybookOffline
 
 /// What a tool of the system says of a file.
 private func digest(_ tool: String, _ bytes: [UInt8]) throws -> String {

@@ -1,10 +1,11 @@
 // Files beside the log: stored, read, collected; and what happens to them when the power goes.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// An event and a view that name a file, as an app's own would.
 private struct PictureTaken: EventPayload, Codable {

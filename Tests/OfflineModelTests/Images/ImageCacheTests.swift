@@ -1,11 +1,12 @@
 // The image cache: two layers, limits, single flight, and what goes wrong. Spec/images.md.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// A store in memory, and a clock that the test sets.
 private struct Bench {

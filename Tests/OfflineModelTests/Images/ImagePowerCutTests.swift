@@ -1,11 +1,12 @@
 // Cached images when the power goes, a process is killed or a call fails: whatever the view names
 // can be read. Spec/images.md, IMG-17 and IMG-18.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func open(_ files: any FileSystem, _ cache: String?) async throws -> OfflineStore {
     let store = try await OfflineStore.open(

@@ -2,12 +2,14 @@
 // apart, and which events are still needed. Spec/images.md.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 /// Events with times of their own, in the order in which they were added.
 private struct Bench {

@@ -2,11 +2,13 @@
 // Spec/events.md, EVT-7.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 @Suite(.verifies("EVT-7", "LRN-1")) struct LearningEventTests {
     @Test func `whatever is written reads back as the same bytes`() throws {

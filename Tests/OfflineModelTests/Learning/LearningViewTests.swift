@@ -1,12 +1,14 @@
 // LearningView: what it says of a history, and which events it still needs. Spec/learning.md.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 let spanish = LanguageCombination(learn: "es", display: "de")
 let french = LanguageCombination(learn: "fr", display: "de")

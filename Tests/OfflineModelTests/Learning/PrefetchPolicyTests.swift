@@ -2,11 +2,13 @@
 // Spec/learning.md, LRN-20 to LRN-24.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private let hour: Int64 = 3_600_000
 private let now: Int64 = 1_800_000_000_000

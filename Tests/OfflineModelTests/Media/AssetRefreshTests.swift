@@ -1,10 +1,11 @@
 // A user's assets follow the server: all at first, then what has changed. Spec/media.md, MED-20.
 
-import Daybook
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func open(_ files: any FileSystem = InMemoryFileSystem()) async throws -> OfflineStore {
     try await OfflineStore.open(

@@ -1,11 +1,13 @@
 // What an app does with assets and albums: put, find, delete, link, free space. Spec/media.md.
 
-import Daybook
 import DaybookTestKit
+import EventGenerators
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private final class Clock: Sendable {
     private let value = Mutex<Int64>(1_800_000_000_000)

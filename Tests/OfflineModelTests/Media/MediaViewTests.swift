@@ -2,12 +2,14 @@
 // events it still needs.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import TestSupport
 import Testing
+
+@testable import DaybookOffline
 
 private func time(_ milliseconds: Int64) -> ZonedTime {
     ZonedTime(Timestamp(milliseconds: milliseconds))

@@ -1,7 +1,7 @@
 // What a store costs that nobody uses: wake-ups, processor time, memory. In a process of its own; row
 // of Phone.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// A process that has a store open and nothing to do.

@@ -1,7 +1,7 @@
 // One piece of work with a log, done in a process of its own: the row of memory and the curves of
 // Growth.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import LogFormat

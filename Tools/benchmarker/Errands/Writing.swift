@@ -1,7 +1,7 @@
 // What recording costs the flash of a phone: bytes, writes and syncs of one way to record, by us or
 // by SQLite, in a process of its own. Row of Phone.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 

@@ -1,7 +1,7 @@
 // What all races work on: real events where there are some, else events like them; as many as are
 // asked for, with fresh ids.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import WireHistories

@@ -1,7 +1,7 @@
 // The peer that most people would take instead: one table of events in SQLite, through GRDB, with the
 // durability that Daybook has.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import GRDB
 

@@ -1,10 +1,12 @@
-// What an app becomes bigger by: a program that only opens a store, linked as releases are, without
-// symbols. Row of Phone.
+// The size that an app gains: programs that only open a store, linked as releases are, without
+// symbols. Rows of Phone.
 
 import Foundation
 
-/// Bytes of the program `smallest`, which stands beside this one.
+/// Bytes of a program in the folder of this one.
 struct LinkedSize: Encodable {
+    /// The product that the program links.
+    var product: String
     /// Of the file, without symbols.
     var fileBytes: Int
     /// Machine code and constants.
@@ -12,10 +14,18 @@ struct LinkedSize: Encodable {
     /// Data with a content of its own.
     var dataBytes: Int
 
-    /// Nil where the program or the tools of the linker are missing.
-    static func measure() throws -> LinkedSize? {
+    /// The sizes of both programs; empty where they or the tools of the linker are missing.
+    static func all() throws -> [LinkedSize] {
+        try [("Daybook", "smallest"), ("DaybookOffline", "smallest-offline")].compactMap {
+            try measure($1, linking: $0)
+        }
+    }
+
+    private static func measure(
+        _ name: String, linking product: String
+    ) throws -> LinkedSize? {
         let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-            .appending(path: "smallest").path
+            .appending(path: name).path
         let stripped = FileManager.default.temporaryDirectory
             .appending(path: "daybook-smallest-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: stripped) }
@@ -25,6 +35,6 @@ struct LinkedSize: Encodable {
             words.count > 2, let code = Int(words[0]), let data = Int(words[1]),
             let size = try FileManager.default.attributesOfItem(atPath: stripped)[.size] as? Int
         else { return nil }
-        return LinkedSize(fileBytes: size, codeBytes: code, dataBytes: data)
+        return LinkedSize(product: product, fileBytes: size, codeBytes: code, dataBytes: data)
     }
 }

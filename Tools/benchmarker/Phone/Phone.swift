@@ -40,7 +40,7 @@ struct Phone {
         var origin: Origin
         var wear: [Wear]
         var idle: [Idle]
-        var linked: LinkedSize?
+        var linked: [LinkedSize]
     }
 
     let origin: Origin
@@ -66,7 +66,7 @@ struct Phone {
             }
         }
         return Result(
-            origin: origin, wear: wear, idle: try idle(), linked: try LinkedSize.measure())
+            origin: origin, wear: wear, idle: try idle(), linked: try LinkedSize.all())
     }
 
     // MARK: Flash

@@ -1,7 +1,7 @@
 // How long it takes until an event is on the disk: one writer, sixteen, and a thousand events a batch.
 // Rows 1 to 3 of the table.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 

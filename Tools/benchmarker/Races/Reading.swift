@@ -1,7 +1,7 @@
 // How fast a log is read: as bytes, as views, at an opening; and how big it is. Rows 4 to 7 of the
 // table.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import GRDB
 import LogStorage

@@ -46,17 +46,21 @@ struct PhoneReport {
     }
 
     private var linked: String {
-        guard let linked = result.linked else {
+        guard !result.linked.isEmpty else {
             return
                 "The size of a program was not taken: `smallest`, `strip` or `size` is missing.\n"
         }
         func mebibytes(_ bytes: Int) -> String { Markdown.number(Double(bytes) / 1_048_576) }
-        return """
-            A program that only opens and closes a store, built for release, without symbols, with \
-            Swift's own libraries and liblz4 outside of it as on a phone: \
-            \(mebibytes(linked.fileBytes)) MiB, of which \(mebibytes(linked.codeBytes)) MiB are code \
-            and constants and \(mebibytes(linked.dataBytes)) MiB data.
-
-            """
+        return
+            "A program that only opens and closes a store, built for release, without symbols, with "
+            + "Swift's own libraries and liblz4 outside of it as on a phone:\n\n"
+            + Markdown.table(
+                ["product", "file", "code and constants", "data"],
+                result.linked.map { row in
+                    [
+                        "`\(row.product)`", "\(mebibytes(row.fileBytes)) MiB",
+                        "\(mebibytes(row.codeBytes)) MiB", "\(mebibytes(row.dataBytes)) MiB",
+                    ]
+                })
     }
 }

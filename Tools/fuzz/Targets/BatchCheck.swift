@@ -1,8 +1,8 @@
 // A batch as a client posts it, up to the point where a database takes over. Spec/sync-protocol.md.
 
+import DaybookOffline
 import EventSourcing
 import LogFormat
-import OfflineModel
 import SyncServerBatch
 
 struct BatchCheck {

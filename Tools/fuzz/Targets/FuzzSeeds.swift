@@ -2,10 +2,10 @@
 // texts, each in the modes that its target has. Made anew for every run, so nothing of it is stored.
 // Spec/fuzzing.md.
 
+import DaybookOffline
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import Replay
 
 /// Inputs to begin with.

@@ -1,7 +1,7 @@
 // States of views out of a checkpoint: what is read encodes to the same bytes. Spec/views.md, VIEW-10.
 
+import DaybookOffline
 import EventSourcing
-import OfflineModel
 import Replay
 
 /// The mode is the number of a view.

@@ -1,10 +1,10 @@
 // A server's answer through everything that trusts it: headers, verdicts, the replay state, the record
 // in the log. Spec/replay.md and Spec/sync-records.md.
 
+import DaybookOffline
 import EventSourcing
 import Foundation
 import LogFormat
-import OfflineModel
 import Replay
 
 /// The low four bits of the mode are the answer's status. Bit 4 takes the input for a record, bit 5

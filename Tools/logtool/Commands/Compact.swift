@@ -1,7 +1,7 @@
 // logtool compact: takes out of a log what nothing needs any more.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

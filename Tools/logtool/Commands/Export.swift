@@ -1,7 +1,7 @@
 // logtool export: every line of a log as NDJSON, as it was written.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

@@ -2,10 +2,9 @@
 // Spec/logtool.md, TOOL-30.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
-import OfflineModel
 
 /// The forms of a folder.
 enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
@@ -89,11 +88,13 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
     func `import`(
         _ directory: String, from source: String, account: String?, _ output: OutputFormat
     ) async throws {
-        let folder = try ContentLayoutReader(source, POSIXFileSystem())
+        // A mistaken name must not leave a new log.
+        _ = try POSIXFileSystem().list(source)
         let result = try await ToolStore.closing(
             ToolStore.open(directory, account: account, create: true)
         ) { store in
-            try await ContentCommands(store, FileStore(store, collects: false)).takeOver(folder)
+            try await ContentCommands(store, FileStore(store, collects: false))
+                .importFolder(URL(filePath: source))
         }
         for note in result.notes { Message.note("passed over: \(note)") }
         var row = ViewRow()

@@ -1,7 +1,7 @@
 // logtool import: CloudEvents lines become local mutations.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

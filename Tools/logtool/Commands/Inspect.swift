@@ -1,7 +1,7 @@
 // logtool inspect: what a log holds, in short or event by event.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

@@ -1,7 +1,7 @@
 // logtool parked: what the server will not take, and what is to become of it.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 

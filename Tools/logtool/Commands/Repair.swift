@@ -1,7 +1,7 @@
 // logtool repair: puts a damaged log in order again, after saying what it would do.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

@@ -1,7 +1,7 @@
 // logtool replay: ships the outbox.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 import Logging

@@ -1,7 +1,7 @@
 // logtool verify: reads everything and says what is not right.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 
 struct Verify: AsyncParsableCommand {

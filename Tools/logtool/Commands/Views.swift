@@ -1,7 +1,7 @@
 // logtool views: what follows from a log, now or at a position.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

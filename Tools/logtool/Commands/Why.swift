@@ -1,7 +1,7 @@
 // logtool why: what became of one event, and what it waits for.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 

@@ -1,7 +1,7 @@
 // The real file system with an ear on what is read: how far the reading of a log is, is best told by
 // the bytes of its files, since nobody knows before how many events are in the last one.
 
-import Daybook
+import DaybookOffline
 import LogStorage
 
 /// A file system that tells a `Progress` of every read.

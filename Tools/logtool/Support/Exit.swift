@@ -1,7 +1,7 @@
 // From errors to exit codes and words.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
 

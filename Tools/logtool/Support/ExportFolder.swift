@@ -1,9 +1,8 @@
 // A folder that appears under its name when it is whole: written beside it, synced, renamed.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogStorage
-import OfflineModel
 
 struct ExportFolder {
     private let fileSystem = POSIXFileSystem()

@@ -1,7 +1,7 @@
 // Lines of a file or of standard input, one after the other, in memory that a long line cannot
 // exhaust.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage

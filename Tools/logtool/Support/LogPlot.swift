@@ -1,6 +1,6 @@
 // The plots of inspect's summary: events and bytes over time, and by type.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 struct LogPlot {

@@ -1,7 +1,7 @@
 // What a program reads: stdout, as a table, one JSON document, or one JSON object a line.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 import Foundation
 import Synchronization
 

@@ -1,7 +1,7 @@
 // Whose changes count where a server and a device have changed the same thing.
 
 import ArgumentParser
-import Daybook
+import DaybookOffline
 
 /// A ready-made decision on conflicts.
 enum Side: String, ExpressibleByArgument, CaseIterable {

@@ -1,7 +1,7 @@
 // How events and bytes spread over time, gathered in one pass and in little memory: a thousand buckets
 // at most, which become twice as long whenever there would be more. Drawn by LogPlot.
 
-import Daybook
+import DaybookOffline
 
 struct TimeHistogram {
     struct Bucket: Equatable {

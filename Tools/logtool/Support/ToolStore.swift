@@ -1,6 +1,6 @@
 // Opens a log to change it, as an app's store does.
 
-import Daybook
+import DaybookOffline
 
 enum ToolStore {
     /// Opens the log in a folder and takes its lock. The states of an app's own views are kept.

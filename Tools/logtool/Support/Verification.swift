@@ -1,7 +1,7 @@
 // Everything that can be verified of a log: its files, and its stored states against its events. Used by
 // verify, and by repair for the states. Spec/checkpoint.md, CHK-6.
 
-import Daybook
+import DaybookOffline
 import LogFormat
 import LogStorage
 

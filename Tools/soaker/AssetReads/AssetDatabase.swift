@@ -1,7 +1,7 @@
 // The same assets in SQLite, through GRDB as an app would use it with care: statements are prepared
 // once, rows are read by index. What AssetReads compares with.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import GRDB
 

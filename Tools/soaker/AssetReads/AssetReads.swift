@@ -2,7 +2,7 @@
 // in each, and what the library costs to fold, to open and to keep in memory. Started by
 // `Tools/soak assets`. Spec/media.md, MED-9.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -1,6 +1,6 @@
 // A library as a heavy user has one: made from numbers, so that it need not be kept. Feeds AssetReads.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

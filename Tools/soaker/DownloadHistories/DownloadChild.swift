@@ -1,7 +1,7 @@
 // The process that is killed: opens a store, downloads a city, and ends when it is there. Started by
 // DownloadHistory.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// The work of one life.

@@ -1,7 +1,7 @@
 // A city is downloaded by a process that is killed again and again: what is there in the end, what is
 // left over, and how much was fetched in all. Spec/downloads.md, DL-15.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization

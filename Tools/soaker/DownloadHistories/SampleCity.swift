@@ -1,9 +1,9 @@
 // A city to download: made-up data and images of made-up bytes, and the manifest that describes them.
 // Served by ImageServer.
 
+import DaybookOffline
 import DaybookTestKit
 import Foundation
-import OfflineModel
 
 /// A city and its images.
 package struct SampleCity: Sendable {

@@ -2,7 +2,7 @@
 // the log's lines, subscriptions, shipping and compaction by commands of their own. Used by
 // StoreHistory.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import LogStorage

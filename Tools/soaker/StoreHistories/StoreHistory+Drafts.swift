@@ -1,7 +1,7 @@
 // The events of a history: valid ones in all forms, known ones again, and those that must be refused.
 // Used by StoreHistory.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -1,7 +1,7 @@
 // Carries out the commands of a history on the store and on its model, and compares what each of them
 // answers. Used by StoreHistory; what must hold afterwards is in StoreHistory+Check.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -2,7 +2,7 @@
 // its answers are taken into the model, and what compaction took out must have been for nothing.
 // Used by StoreHistory.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import LogStorage

@@ -2,7 +2,7 @@
 // they do is in StoreHistory+Run, what must hold after each in StoreHistory+Check. Run by
 // ModelTests for a while, and by a soak tool for as long as one likes.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -1,7 +1,7 @@
 // The model of a store: an array of lines and what follows from it. As plain as it can be, so that
 // one can see that it is right. Told by StoreHistory what was done; asked what must be.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// What a store must hold.

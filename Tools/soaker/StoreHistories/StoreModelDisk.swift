@@ -1,7 +1,7 @@
 // The disk of a history's store: a file system in memory, or one whose power can be cut. Used by
 // StoreHistory.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Synchronization
 

@@ -1,7 +1,7 @@
 // What an event says, in the model's words, and how it is written as JSON. Drawn by the history's
 // generators; folded by StoreModelViews.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -1,7 +1,7 @@
 // A recorded event in the model, and the line that the log must hold for it, byte for byte, written
 // without the library's encoder. Spec/line.md.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// What an event is recorded with: everything but its place.

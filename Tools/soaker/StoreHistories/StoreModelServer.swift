@@ -1,7 +1,7 @@
 // A server that answers as it is told and remembers what it was sent; and the app's own view of a
 // history. Used by StoreHistory.
 
-import Daybook
+import DaybookOffline
 import Foundation
 import Synchronization
 

@@ -1,7 +1,7 @@
 // How a history's app dies and comes back: killed, power cut, failed sync; with what the disk holds
 // then, or with an older image or copy of it. Every opening is checked. Part of History.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

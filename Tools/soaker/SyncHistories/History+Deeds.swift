@@ -1,7 +1,7 @@
 // What the rest of the world does while a request is under way, or the replayer waits: one deed at a
 // time, drawn. Part of History; called by SimulatedNetwork and by the replayer's waits.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -1,7 +1,7 @@
 // How a history ships: the real replayer on the virtual clock, with the history at its ear. Between
 // History and SimulatedNetwork. Spec/sync-simulation.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

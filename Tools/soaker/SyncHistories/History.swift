@@ -4,7 +4,7 @@
 // power cut at any operation, in recovery as well. Checks are in HistoryModel. Called by
 // SyncHistories. Spec/sync-simulation.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import SyncServerStorage

@@ -1,7 +1,7 @@
 // What a history knows: which events the app has recorded, which of them must be on the disk, and what
 // the client was told about each. Checks the log and the server against it. Used by History.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// The events of a history as they should be.

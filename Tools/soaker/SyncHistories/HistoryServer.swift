@@ -3,11 +3,11 @@
 // it, without HTTP; around it a replica dies, fails, and is started again. Between SimulatedNetwork
 // and SyncServerStorage.
 
+import DaybookOffline
 import DaybookTestKit
 import EventSourcing
 import Foundation
 import GRDB
-import OfflineModel
 import Replay
 import SyncServerStorage
 import Synchronization

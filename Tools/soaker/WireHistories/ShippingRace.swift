@@ -1,7 +1,7 @@
 // How fast a log is shipped: the replayer with all it does, against a plain client that posts the very
 // same bytes, in turns. Spec/testing.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -1,8 +1,9 @@
 // What must hold in the end: the server has everything once, and all devices show what its events
 // come to. Part of WireHistory.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import Foundation
 
 /// The server's events, and what they come to.

@@ -2,7 +2,7 @@
 // It lives in days: it records and syncs at the same time, then is suspended, closed, copied, or put
 // back to the copy. Part of WireHistory.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization

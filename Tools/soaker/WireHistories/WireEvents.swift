@@ -1,7 +1,7 @@
 // The events that devices record on the wire: a mix as an app makes it, some of them about what
 // several devices share. Part of WireHistory and ShippingRace.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

@@ -3,7 +3,7 @@
 // server has everything once, and all devices show the same. Called by the tests in small and by long
 // runs. Spec/sync-simulation.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

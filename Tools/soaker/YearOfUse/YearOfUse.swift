@@ -1,7 +1,7 @@
 // A year in the life of an app with a heavy user, day by day on a real disk: what the log, the files
 // and the memory come to. Started by `Tools/soak year`.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization

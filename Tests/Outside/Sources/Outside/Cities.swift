@@ -1,6 +1,6 @@
 // The code of the article "Cities for the way".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 package enum Cities {

@@ -1,6 +1,6 @@
 // The code of the article "Pages for the way".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 package enum Content {

@@ -1,6 +1,6 @@
 // The code of the article "Downloading cities".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 package enum Downloading {

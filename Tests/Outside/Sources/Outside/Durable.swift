@@ -1,6 +1,6 @@
 // The code of the article "Durability".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// The learner looked at a page.

@@ -1,6 +1,6 @@
 // The code of the article "Your first log".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 package enum FirstLog {

@@ -1,6 +1,6 @@
 // The code of the article "Images at hand".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// Where images come from.

@@ -1,7 +1,7 @@
-// The interface that apps rely on, to the letter, with nothing imported but Daybook. What is here
+// The interface that apps rely on, to the letter, with nothing imported but DaybookOffline. What is here
 // must go on compiling.
 
-import Daybook
+import DaybookOffline
 
 /// An event of the app's own.
 struct MyEvent: EventPayload, Codable {

@@ -1,6 +1,6 @@
 // The code of the article "Lessons for the way".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 package enum Learning {

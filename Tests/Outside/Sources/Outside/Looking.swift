@@ -1,6 +1,6 @@
 // The code of the article "Looking into a log".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 package enum Looking {

@@ -1,6 +1,6 @@
 // The code of the article "Photos and albums".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// The device's media library, as an app reaches it.

@@ -1,6 +1,6 @@
 // What the outside code is given by the app around it.
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 /// A folder, a server and the like.

@@ -1,6 +1,6 @@
 // The code of the article "Settings, migration, reset".
 
-import Daybook
+import DaybookOffline
 import Foundation
 
 // Settings-3 begins

@@ -1,13 +1,14 @@
 // Runs what the outside package does with the library.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
+import Engine
 import Foundation
 import Outside
 import Testing
 
 /// A folder that goes with the test.
-private final class Folder {
+final class Folder {
     let url: URL
 
     init() throws {
@@ -22,7 +23,7 @@ private final class Folder {
 }
 
 /// A server that refuses connections: nobody listens on port 9.
-private let nobody = "http://127.0.0.1:9/v1/events"
+let nobody = "http://127.0.0.1:9/v1/events"
 
 @Suite struct OutsideTests {
     @Test func `the whole interface does what it says, without a server`() async throws {

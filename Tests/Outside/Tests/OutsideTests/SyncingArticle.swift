@@ -1,6 +1,6 @@
 // The code of the article "Syncing".
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Testing

@@ -1,6 +1,6 @@
 // The code of the article "Testing your app".
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization

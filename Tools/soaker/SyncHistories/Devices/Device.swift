@@ -1,7 +1,7 @@
 // One device of an account: its disk, its clock, its store, and its line to the server. Part of
 // DeviceHistory. Spec/sync-simulation.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
 import Foundation
 

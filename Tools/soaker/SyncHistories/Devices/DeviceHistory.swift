@@ -3,10 +3,10 @@
 // the same, and it is what the server's events come to. Called by DeviceHistories.
 // Spec/sync-simulation.md.
 
-import Daybook
+import DaybookOffline
 import DaybookTestKit
+import EventGenerators
 import Foundation
-import OfflineModel
 
 /// One history of several devices.
 final class DeviceHistory {

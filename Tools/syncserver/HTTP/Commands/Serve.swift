@@ -2,13 +2,13 @@
 // happens to a request: RequestLog, ErrorReplies, KnownPaths, Authentication, EventRoutes.
 
 import ArgumentParser
+import DaybookOffline
 import EventSourcing
 import Foundation
 import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
-import OfflineModel
 import ServiceLifecycle
 import StandardStreams
 import SyncServerStorage

@@ -3,9 +3,9 @@
 // looking after it.
 
 import ArgumentParser
+import DaybookOffline
 import EventSourcing
 import Foundation
-import OfflineModel
 import SyncServerPostgreSQL
 import SyncServerStorage
 

@@ -1,0 +1,85 @@
+// A copy of the events for the user, as a file.
+
+import EventSourcing
+import Foundation
+import LogStorage
+import Synchronization
+
+extension EventStore {
+    /// Writes the recorded events into a file, one JSON object a line, as `logtool export` does and
+    /// `logtool import` reads them (`Spec/logtool.md`, TOOL-10). Durable on return.
+    ///
+    /// The file appears under its name when it is whole, and only its owner may read it. Secrets are
+    /// not in the log, so they are not in the file; files beside the log, such as images, are not in
+    /// it, either. The store goes on recording meanwhile; an event that was recorded before the call
+    /// is in the file, one that is recorded after it may be.
+    ///
+    /// - Parameters:
+    ///   - file: the destination; its folder must exist and must not be in the log's.
+    ///   - types: only events of these types; nil for all.
+    ///   - first: from this position on.
+    ///   - replacing: whether a file that is there already is replaced.
+    ///   - progress: called every 1,000 events with what has been written so far, on another thread.
+    /// - Returns: what was written.
+    /// - Throws: `EventError` (`refused`) for a URL that is not one of a file on this device. `LogError`:
+    ///   `io` for a file that exists, that cannot be made, or that would lie in the log's folder;
+    ///   `diskFull`; `corrupt` where the log is damaged: everything before the damage is in the file, unless
+    ///   there was a file already, which then stays; `closed`, `suspended`. `CancellationError` if the task is cancelled; then there is no file.
+    /// - Complexity: O(bytes of the log from `first` on); memory for one frame.
+    @discardableResult
+    public nonisolated func export(
+        to file: URL, types: Set<String>? = nil, from first: Position = Position(1),
+        replacing: Bool = false, progress: (@Sendable (ExportSummary) -> Void)? = nil
+    ) async throws -> ExportSummary {
+        let path = try file.localPath()
+        try await flush()
+        var export = EventExport()
+        export.types = types
+        export.from = max(Position(1), first)
+        let isCancelled = Atomic(false)
+        return try await withTaskCancellationHandler {
+            try await BlockingWork.run { [export, self] in
+                try export.write(
+                    LogReader(directory, fileSystem: environment.fileSystem),
+                    to: ExportFile(
+                        path, replacing ? .allowed : .refused("export with replacing: true"),
+                        log: directory),
+                    isCancelled: { isCancelled.load(ordering: .relaxed) }, progress)
+            }
+        } onCancel: {
+            isCancelled.store(true, ordering: .relaxed)
+        }
+    }
+}
+
+extension EventExport {
+    /// How many events are written between two calls of `progress`.
+    private static let progressInterval = 1_000
+
+    fileprivate func write(
+        _ reader: LogReader, to file: ExportFile, isCancelled: () -> Bool,
+        _ progress: (@Sendable (ExportSummary) -> Void)?
+    ) throws -> ExportSummary {
+        var summary = ExportSummary()
+        var damage: LogError?
+        do {
+            try write(reader, &summary, isCancelled: isCancelled) { line, summary in
+                try file.write(line)
+                if summary.events.isMultiple(of: Self.progressInterval) { progress?(summary) }
+            }
+        } catch let error as LogError where error.code == .corrupt {
+            damage = error
+        } catch {
+            file.discard()
+            throw error
+        }
+        if let damage {
+            // A whole export is worth more than a part of a damaged log.
+            if file.replacesFile { file.discard() } else { try file.finish() }
+            throw damage
+        }
+        try file.finish()
+        progress?(summary)
+        return summary
+    }
+}

@@ -1,0 +1,55 @@
+// What an app does with cities.
+
+import Daybook
+
+/// Commands on saved and cached cities.
+public struct CityCommands: Sendable {
+    let store: EventStore
+    let files: FileStore
+    private let references: ReferenceCheck
+
+    init(_ store: EventStore, _ files: FileStore, _ references: ReferenceCheck = []) {
+        self.store = store
+        self.files = files
+        self.references = references
+    }
+
+    /// Saves a city for a user. Durable on return.
+    ///
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
+    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
+    @discardableResult
+    public func save(_ cityId: String, by userId: String) async throws -> Appended {
+        try Self.check(cityId, userId)
+        return try await store.append(decidedBy: { transaction in
+            try references.requireCity(cityId, transaction)
+            let cities = transaction.view(CitiesView.self)
+            // A city whose copy was removed is wanted again from now on.
+            let last = [cities.stamp(cityId, by: userId), cities.removed(cityId)]
+                .compactMap(\.self).max()
+            try transaction.append(CitySaved(userId: userId, cityId: cityId), replacing: last)
+        })[0]
+    }
+
+    /// Takes a user's mark off a city. Durable on return.
+    ///
+    /// - Throws: `EventError` (`refused`) for an empty id or a city that the user has not saved;
+    ///   `LogError` as `EventStore.append`.
+    public func unsave(_ cityId: String, by userId: String) async throws {
+        try Self.check(cityId, userId)
+        try await store.write { transaction in
+            let cities = transaction.view(CitiesView.self)
+            guard cities.isSaved(cityId, by: userId) else {
+                throw EventError(.refused, "the user \(userId) has not saved the city \(cityId)")
+            }
+            try transaction.append(
+                CityUnsaved(userId: userId, cityId: cityId),
+                replacing: cities.stamp(cityId, by: userId))
+        }
+    }
+
+    private static func check(_ cityId: String, _ userId: String) throws(EventError) {
+        try CitySaved.require(cityId, "city id")
+        try CitySaved.require(userId, "user id")
+    }
+}

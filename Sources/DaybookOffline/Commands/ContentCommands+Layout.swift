@@ -1,0 +1,128 @@
+// Takes over what a folder says: the commands that an app would use, with what it would have fetched.
+// Spec/content.md, CONT-35.
+
+import Daybook
+import Foundation
+
+/// The result of an import.
+public struct ContentImport: Hashable, Sendable {
+    /// The number of recorded events; 0 where the log knew all of it.
+    public var events = 0
+    /// The number of cities in the folder.
+    public var cities = 0
+    /// The number of pages in all languages.
+    public var pages = 0
+    /// The number of resources that were read.
+    public var resources = 0
+    /// A description of each skipped entry.
+    public var notes: [String] = []
+}
+
+extension ContentCommands {
+    /// Imports a content folder, as another app may have kept it: `cities-meta.json`,
+    /// `cities.json`, `content` and `resource-cache` (`Spec/content.md`, CONT-30 and CONT-35). Records
+    /// what the folder says and the log does not; doing it again adds nothing. All of the folder is
+    /// read and checked first. Durable on return.
+    ///
+    /// - Throws: `EventError` with file and place for what is malformed, before anything is recorded;
+    ///   `FileStoreError` for a folder or a file that cannot be read; as
+    ///   `store(city:language:pages:resources:lastUpdate:)`.
+    /// - Complexity: O(bytes of the folder); memory for one language at a time.
+    @discardableResult
+    public func importFolder(_ folder: URL) async throws -> ContentImport {
+        let path = try folder.localPath()
+        do {
+            return try await takeOver(
+                ContentLayoutReader(path, store.environment.fileSystem))
+        } catch let error as FileError { throw FileStoreError(error) }
+    }
+
+    /// Records what a folder says and the log does not. All of the folder is read and checked first;
+    /// of the files of pages, that they are there, can be opened and are not too large.
+    ///
+    /// - Throws: `EventError` with file and place, before anything is recorded; as
+    ///   `store(city:language:pages:resources:lastUpdate:)`.
+    func takeOver(_ folder: ContentLayoutReader) async throws -> ContentImport {
+        var result = ContentImport(notes: try check(folder))
+        var folder = folder
+        let before = await store.lastDurable
+        if let cities = folder.cityList { try await list(cities) }
+        for city in folder.cities {
+            result.cities += 1
+            try await takeOver(city, &folder, &result)
+            // Behind the pages: a list that follows from them says nothing new.
+            if let languages = try folder.languageList(of: city) {
+                try await list(languages, of: city)
+            }
+            if let usage = folder.lastUsage(of: city) {
+                try await store.write { transaction in
+                    guard transaction.view(ContentView.self).lastUsage(of: city) != usage else {
+                        return
+                    }
+                    try transaction.append(
+                        ContentUsed(city: city, lastUsage: usage),
+                        replacing: transaction.view(ContentView.self).usageStamp(of: city))
+                }
+            }
+        }
+        result.events = Int(clamping: await store.lastDurable.rawValue - before.rawValue)
+        return result
+    }
+
+    private func takeOver(
+        _ city: String, _ folder: inout ContentLayoutReader, _ result: inout ContentImport
+    ) async throws {
+        let files = try folder.resources(of: city)
+        for language in languages(of: city, folder, files) {
+            let pages = try folder.pages(of: city, language: language)
+            let resources = files.map { $0[EntityID(language)] ?? [] }
+            _ = try await replace(
+                city: city, language: language, pages: pages, resources: resources,
+                lastUpdate: folder.lastUpdate(of: city, language: language))
+            result.pages += pages?.count ?? 0
+            result.resources += (resources ?? []).count { !$0.content.isKept }
+        }
+    }
+
+    /// Everything that recording would refuse.
+    ///
+    /// - Returns: what is passed over, in words.
+    private func check(_ folder: ContentLayoutReader) throws -> [String] {
+        var folder = folder
+        let content = store.view(ContentView.self)
+        if let cities = folder.cityList {
+            _ = try EventDraft.checked(CitiesListed(cities: cities))
+        }
+        for city in folder.cities {
+            if let languages = try folder.languageList(of: city) {
+                _ = try EventDraft.checked(LanguagesListed(city: city, languages: languages))
+            }
+            if let usage = folder.lastUsage(of: city) {
+                _ = try EventDraft.checked(ContentUsed(city: city, lastUsage: usage))
+            }
+            let files = try folder.resources(of: city)
+            for language in languages(of: city, folder, files) {
+                _ = try ContentUpdate(
+                    city: city, language: language,
+                    pages: try folder.pages(of: city, language: language),
+                    resources: files?[EntityID(language)],
+                    lastUpdate: folder.lastUpdate(of: city, language: language), content)
+            }
+        }
+        return folder.notes
+    }
+
+    /// The languages of which the folder says anything. A list of a city's files speaks of all of
+    /// them: where it names none, there are none.
+    private func languages(
+        of city: String, _ folder: ContentLayoutReader, _ files: [EntityID: [ContentResource]]?
+    ) -> [String] {
+        var languages = Set(folder.languages(of: city).map(EntityID.init))
+        if let files {
+            let known = store.view(ContentView.self).resourceLanguages(of: city)
+            languages.formUnion(files.keys)
+            languages.formUnion(known.map(EntityID.init))
+        }
+        return languages.sorted().map(\.string)
+    }
+}

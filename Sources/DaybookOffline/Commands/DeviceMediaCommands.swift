@@ -1,0 +1,188 @@
+// What an app records about the device's own media library and its backup. Spec/media.md.
+
+import Daybook
+
+/// Commands and questions on the small collections: backup albums, duplicates, ETags, the device's
+/// own assets.
+///
+/// Nothing here is shipped. Every command is one commit, and returns when it is on the disk. It
+/// throws `EventError` with nothing recorded: `invalidData` for what breaks the rules of the type
+/// (`Spec/events.md`, EVT-7), `tooLarge` for more than 4 MiB; `LogError` as `EventStore.append`.
+/// What is to be deleted and is not there is passed over. All of it is O(what is named).
+public struct DeviceMediaCommands: Sendable {
+    let store: EventStore
+
+    init(_ store: EventStore) { self.store = store }
+
+    // MARK: Backup albums
+
+    /// Stores albums of the device, or replaces those with their ids.
+    public func put(_ albums: [BackupAlbum]) async throws {
+        try await record(albums.map { BackupAlbumStored($0) }) { view, event in
+            view.stamp(ofBackupAlbum: event.album.id)
+        }
+    }
+
+    /// Forgets albums of the device.
+    public func deleteBackupAlbums(_ ids: [String]) async throws {
+        try await record(ids.map { BackupAlbumRemoved(albumId: $0) }) { view, event in
+            view.stamp(ofBackupAlbum: event.albumId)
+        } where: { view, event in
+            view.backupAlbum(event.albumId) != nil
+        }
+    }
+
+    /// The albums of the device, by id. O(n log n).
+    public var backupAlbums: ViewQuery<[BackupAlbum]> {
+        store.query(DeviceMediaView.self) { $0.backupAlbums }
+    }
+
+    // MARK: Backups
+
+    /// The assets to be uploaded, the oldest first: those that are on the device and not on the
+    /// server, are no duplicates and not in the trash, and are in an album of the device that is
+    /// selected and in none that is excluded.
+    ///
+    /// - Parameters:
+    ///   - count: the maximum number of assets.
+    ///   - albums: the ids of the device's albums that an asset is in, by the device's id of the asset:
+    ///     only the device knows.
+    /// - Complexity: O(assets), and one call for each that is on the device only.
+    public func backupCandidates(
+        _ count: Int = .max, albums: (_ localId: String) throws -> [String]
+    ) rethrows -> [Asset] {
+        let media = store.view(DeviceMediaView.self)
+        var candidates: [Asset] = []
+        for asset in store.view(AssetsView.self).all {
+            guard candidates.count < count else { break }
+            guard let localId = asset.localId, asset.remoteId == nil, !asset.isTrashed,
+                !media.isDuplicate(localId)
+            else { continue }
+            let selections = try albums(localId).map { media.backupAlbum($0)?.selection ?? .none }
+            guard selections.contains(.include), !selections.contains(.exclude) else { continue }
+            candidates.append(asset)
+        }
+        return candidates
+    }
+
+    /// Records that a backup of albums of the device is done: `lastBackup` of those that are stored,
+    /// and deletes `backupFailedSince`.
+    public func recordBackup(of albumIds: [String]) async throws {
+        try await store.write { transaction in
+            let view = transaction.view(DeviceMediaView.self)
+            for id in albumIds {
+                guard var album = view.backupAlbum(id) else { continue }
+                album.lastBackup = ZonedTime(transaction.now)
+                try transaction.append(
+                    BackupAlbumStored(album), replacing: view.stamp(ofBackupAlbum: id))
+            }
+            try transaction.delete(.backupFailedSince)
+        }
+    }
+
+    /// Records the time of the first failed backup (`backupFailedSince`), unless one is recorded.
+    public func recordBackupFailure() async throws {
+        try await store.write { transaction in
+            guard transaction.view(SettingsView.self)[.backupFailedSince] == nil else { return }
+            try transaction.put(.backupFailedSince, transaction.now)
+        }
+    }
+
+    // MARK: Duplicates
+
+    /// Says of files of the device that they are uploaded already. Those that are known are not
+    /// recorded again.
+    public func addDuplicates(_ deviceAssetIds: [String]) async throws {
+        try await record(deviceAssetIds.map { DuplicateStored(deviceAssetId: $0) }) { view, event in
+            view.stamp(ofDuplicate: event.deviceAssetId)
+        } where: { view, event in
+            !view.isDuplicate(event.deviceAssetId)
+        }
+    }
+
+    /// Says of files of the device that they are not uploaded.
+    public func deleteDuplicates(_ deviceAssetIds: [String]) async throws {
+        try await record(deviceAssetIds.map { DuplicateRemoved(deviceAssetId: $0) }) {
+            view, event in
+            view.stamp(ofDuplicate: event.deviceAssetId)
+        } where: { view, event in
+            view.isDuplicate(event.deviceAssetId)
+        }
+    }
+
+    /// Whether a file of the device is uploaded already. O(1).
+    public func isDuplicate(_ deviceAssetId: String) -> Bool {
+        store.view(DeviceMediaView.self).isDuplicate(deviceAssetId)
+    }
+
+    /// The files of the device that are uploaded already, sorted. O(n log n).
+    public var duplicates: ViewQuery<[String]> {
+        store.query(DeviceMediaView.self) { $0.duplicateIDs }
+    }
+
+    // MARK: ETags
+
+    /// Stores what a user's assets were like at a synchronisation.
+    public func put(_ etag: AssetETag) async throws {
+        try await record([ETagStored(etag)]) { view, event in view.stamp(ofETag: event.etag.id) }
+    }
+
+    /// Forgets users' ETags: the next synchronisation is a whole one.
+    public func deleteETags(of userIds: [String]) async throws {
+        try await record(userIds.map { ETagRemoved(userId: $0) }) { view, event in
+            view.stamp(ofETag: event.userId)
+        } where: { view, event in
+            view.etag(of: event.userId) != nil
+        }
+    }
+
+    /// A user's ETag; nil before the first synchronisation. O(1).
+    public func etag(of userId: String) -> ViewQuery<AssetETag?> {
+        store.query(DeviceMediaView.self) { $0.etag(of: userId) }
+    }
+
+    // MARK: The device's own assets
+
+    /// Stores what is known of files of the device, or replaces it.
+    public func put(_ assets: [DeviceAsset]) async throws {
+        try await record(assets.map { DeviceAssetStored($0) }) { view, event in
+            view.stamp(ofDeviceAsset: event.asset.id, event.asset.platform)
+        }
+    }
+
+    /// Forgets files of the device.
+    public func deleteDeviceAssets(_ ids: [String], on platform: DevicePlatform) async throws {
+        let removed = ids.map { DeviceAssetRemoved(platform: platform, assetId: $0) }
+        try await record(removed) { view, event in
+            view.stamp(ofDeviceAsset: event.assetId, platform)
+        } where: { view, event in
+            view.deviceAsset(event.assetId, on: platform) != nil
+        }
+    }
+
+    /// What is known of files of the device; ids of which nothing is known are left out. O(ids).
+    public func deviceAssets(_ ids: [String], on platform: DevicePlatform) -> [DeviceAsset] {
+        let view = store.view(DeviceMediaView.self)
+        return ids.compactMap { view.deviceAsset($0, on: platform) }
+    }
+
+    /// All files of the device that are known, by id. O(n log n).
+    public func deviceAssets(on platform: DevicePlatform) -> ViewQuery<[DeviceAsset]> {
+        store.query(DeviceMediaView.self) { $0.deviceAssets(on: platform) }
+    }
+
+    // MARK: Recording
+
+    /// Records events in one commit, each after the last word on its key.
+    private func record<Payload: EventPayload>(
+        _ events: [Payload], after stamp: @escaping @Sendable (DeviceMediaView, Payload) -> Stamp?,
+        where isNews: @escaping @Sendable (DeviceMediaView, Payload) -> Bool = { _, _ in true }
+    ) async throws {
+        try await store.write { transaction in
+            let view = transaction.view(DeviceMediaView.self)
+            for event in events where isNews(view, event) {
+                try transaction.append(event, replacing: stamp(view, event))
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// What an app does with notes.
+
+import Daybook
+import Foundation
+
+/// Commands on notes.
+public struct NoteCommands: Sendable {
+    private let store: EventStore
+    private let references: ReferenceCheck
+
+    init(_ store: EventStore, _ references: ReferenceCheck = []) {
+        self.store = store
+        self.references = references
+    }
+
+    /// Adds a note to a city. Durable on return.
+    ///
+    /// - Returns: the note, with its new id.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
+    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
+    @discardableResult
+    public func add(
+        _ content: String, city cityId: String, by userId: String
+    ) async throws -> Note {
+        try NoteAdded.require(cityId, "city id")
+        try NoteAdded.require(userId, "user id")
+        let id = UUID().text
+        try await store.write { transaction in
+            try references.requireCity(cityId, transaction)
+            try transaction.append(
+                NoteAdded(noteId: id, cityId: cityId, content: content, createdBy: userId))
+        }
+        guard let note = store.view(NotesView.self)[id] else {
+            throw EventError(.refused, "the note \(id) was deleted while it was added")
+        }
+        return note
+    }
+
+    /// Changes a note's text. Durable on return.
+    ///
+    /// - Throws: `EventError` (`refused`) for a note that does not exist or was deleted; `LogError`
+    ///   as `EventStore.append`.
+    public func update(_ noteId: String, _ content: String, by userId: String) async throws {
+        try await change(noteId, userId) {
+            try EventDraft(
+                NoteUpdated(noteId: noteId, content: content, updatedBy: userId), extensions: $0)
+        }
+    }
+
+    /// Deletes a note. Durable on return.
+    ///
+    /// - Throws: as `update(_:_:by:)`.
+    public func delete(_ noteId: String, by userId: String) async throws {
+        try await change(noteId, userId) {
+            try EventDraft(NoteDeleted(noteId: noteId, deletedBy: userId), extensions: $0)
+        }
+    }
+
+    private func change(
+        _ noteId: String, _ userId: String,
+        _ draft: @escaping @Sendable ([EventDraft.Extension]) throws -> EventDraft
+    ) async throws {
+        try NoteAdded.require(noteId, "note id")
+        try NoteAdded.require(userId, "user id")
+        try await store.write { transaction in
+            let notes = transaction.view(NotesView.self)
+            guard notes[noteId] != nil, let head = notes.head(noteId) else {
+                throw EventError(
+                    .refused,
+                    notes.isDeleted(noteId)
+                        ? "the note \(noteId) was deleted" : "there is no note \(noteId)")
+            }
+            transaction.append(
+                try draft([.init(name: "baseid", string: head.text)]),
+                replacing: notes.textStamp(noteId))
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// What an app does with settings.
+
+import Daybook
+
+/// Commands on a user's settings.
+public struct PreferencesCommands: Sendable {
+    private let store: EventStore
+
+    init(_ store: EventStore) { self.store = store }
+
+    /// Changes settings: `body` gets the current ones and sets what is to be new. What it leaves
+    /// alone is not recorded, so another device's change of it survives. Durable on return.
+    ///
+    /// - Returns: the settings after the change.
+    /// - Throws: `EventError` (`refused`) for an empty user id, a storage limit outside 50 to
+    ///   500 MB, or pruning outside 1 to 90 days; `LogError` as `EventStore.append`.
+    @discardableResult
+    public func update(
+        for userId: String, _ body: @escaping @Sendable (inout OfflinePreferences) -> Void
+    ) async throws -> OfflinePreferences {
+        try PreferencesUpdated.require(userId, "user id")
+        try await store.write { transaction in
+            let preferences = transaction.view(PreferencesView.self)
+            let old = preferences[userId]
+            var new = old
+            body(&new)
+            var changes = PreferencesUpdated.Changes()
+            if new.autoDownloadEnabled != old.autoDownloadEnabled {
+                changes.autoDownloadEnabled = new.autoDownloadEnabled
+            }
+            if new.wifiOnlyDownload != old.wifiOnlyDownload {
+                changes.wifiOnlyDownload = new.wifiOnlyDownload
+            }
+            if new.maxStorageLimit != old.maxStorageLimit {
+                try Self.check(new.maxStorageLimit)
+                changes.maxStorageLimit = new.maxStorageLimit
+            }
+            if new.autoSync != old.autoSync { changes.autoSync = new.autoSync }
+            if new.showStaleDataWarning != old.showStaleDataWarning {
+                changes.showStaleDataWarning = new.showStaleDataWarning
+            }
+            if new.pruneAfterDays != old.pruneAfterDays {
+                guard OfflinePreferences.pruneDays.contains(new.pruneAfterDays) else {
+                    throw EventError(
+                        .refused,
+                        "\(new.pruneAfterDays) days until pruning; 1 to 90 are possible")
+                }
+                changes.pruneAfterDays = new.pruneAfterDays
+            }
+            guard changes != PreferencesUpdated.Changes() else { return }
+            try transaction.append(
+                PreferencesUpdated(userId: userId, changes: changes),
+                replacing: preferences.stamps(of: changes, for: userId).compactMap(\.self).max())
+        }
+        return store.view(PreferencesView.self)[userId]
+    }
+
+    private static func check(_ limit: Int) throws(EventError) {
+        guard OfflinePreferences.storageLimits.contains(limit) else {
+            throw EventError(
+                .refused,
+                "a storage limit of \(limit) bytes; 50 to 500 MB are possible "
+                    + "(\(OfflinePreferences.storageLimits.lowerBound) to "
+                    + "\(OfflinePreferences.storageLimits.upperBound) bytes)")
+        }
+    }
+}

@@ -1,0 +1,152 @@
+// What there is to choose from: the cities, and the languages of a city. Spec/content.md.
+
+import Daybook
+
+/// A city of the list from which users choose.
+public struct ListedCity: Hashable, Sendable {
+    /// Its name, as users read it.
+    public var name: String
+    /// What it is called in paths and in events.
+    public var code: String
+    /// What stands before its name: `Stadt`; nil if nothing is known.
+    public var prefix: String?
+    /// Whether it is shown to users.
+    public var isLive: Bool
+    /// Whether it has offers beside its pages.
+    public var extrasEnabled: Bool
+    /// Whether it has events.
+    public var eventsEnabled: Bool
+    /// The name by which it is sorted.
+    public var sortingName: String
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
+
+    /// Creates a city.
+    public init(
+        name: String, code: String, prefix: String? = nil, isLive: Bool = true,
+        extrasEnabled: Bool = false, eventsEnabled: Bool = false, sortingName: String,
+        properties: [UInt8]? = nil
+    ) {
+        self.name = name
+        self.code = code
+        self.prefix = prefix
+        self.isLive = isLive
+        self.extrasEnabled = extrasEnabled
+        self.eventsEnabled = eventsEnabled
+        self.sortingName = sortingName
+        self.properties = properties
+    }
+
+    private static let memberNames: [StaticString] = [
+        "name", "live", "code", "prefix", ContentSpelling.file.extrasEnabled,
+        ContentSpelling.file.eventsEnabled, ContentSpelling.file.sortingName,
+    ]
+
+    init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
+        name = try fields.identifier("name")
+        code = try fields.identifier("code")
+        prefix = try fields.optionalString("prefix")
+        isLive = try fields.required(try fields.bool("live"), "live")
+        extrasEnabled = try fields.required(
+            try fields.bool(spelling.extrasEnabled), spelling.extrasEnabled)
+        eventsEnabled = try fields.required(
+            try fields.bool(spelling.eventsEnabled), spelling.eventsEnabled)
+        sortingName = try fields.identifier(spelling.sortingName)
+        properties = fields.properties(spelling, beside: Self.memberNames)
+    }
+
+    /// - Throws: `EventError` for properties that cannot be written.
+    func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("name", name)
+        writer.add("live", isLive)
+        writer.add("code", code)
+        if let prefix { writer.add("prefix", prefix) }
+        writer.add("\(spelling.extrasEnabled)", extrasEnabled)
+        writer.add("\(spelling.eventsEnabled)", eventsEnabled)
+        writer.add("\(spelling.sortingName)", sortingName)
+        try writer.addProperties(properties, spelling, beside: Self.memberNames)
+        return writer.finished()
+    }
+}
+
+/// A language in which a city has content.
+public struct ListedLanguage: Hashable, Sendable {
+    /// What it is called in paths and in events: `de`.
+    public var code: String
+    /// Its name, as users read it; nil if nothing is known.
+    public var name: String?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
+
+    /// Creates a language.
+    public init(code: String, name: String? = nil, properties: [UInt8]? = nil) {
+        self.code = code
+        self.name = name
+        self.properties = properties
+    }
+
+    private static let memberNames: [StaticString] = ["code", "name"]
+
+    init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
+        code = try fields.identifier("code")
+        name = try fields.optionalString("name")
+        properties = fields.properties(spelling, beside: Self.memberNames)
+    }
+
+    /// The language in a row of the view: without properties.
+    var row: [UInt8] { writer.finished() }
+
+    private var writer: JSONObjectWriter {
+        var writer = JSONObjectWriter()
+        writer.add("code", code)
+        if let name { writer.add("name", name) }
+        return writer
+    }
+
+    /// - Throws: `EventError` for properties that cannot be written.
+    func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
+        var writer = writer
+        try writer.addProperties(properties, spelling, beside: Self.memberNames)
+        return writer.finished()
+    }
+}
+
+/// The names of members that events and the folder layout spell differently.
+struct ContentSpelling: Sendable {
+    let extrasEnabled: StaticString
+    let eventsEnabled: StaticString
+    let sortingName: StaticString
+    let lastUpdate: StaticString
+    let availableLanguages: StaticString
+    let parentPath: StaticString
+    let startDate: StaticString
+    let endDate: StaticString
+    let allDay: StaticString
+    /// Whether members that no type names are in a member of their own.
+    let nestsProperties: Bool
+
+    /// As in events.
+    static let event = ContentSpelling(
+        extrasEnabled: "extrasEnabled", eventsEnabled: "eventsEnabled", sortingName: "sortingName",
+        lastUpdate: "lastUpdate", availableLanguages: "availableLanguages",
+        parentPath: "parentPath", startDate: "startDate", endDate: "endDate", allDay: "allDay",
+        nestsProperties: true)
+    /// As in the files of the folder layout.
+    static let file = ContentSpelling(
+        extrasEnabled: "extras_enabled", eventsEnabled: "events_enabled",
+        sortingName: "sorting_name", lastUpdate: "last_update",
+        availableLanguages: "available_languages", parentPath: "parent_path",
+        startDate: "start_date", endDate: "end_date", allDay: "all_day",
+        nestsProperties: false)
+}
+
+/// Refuses a list in which a key stands twice.
+func requireUnique(
+    _ keys: some Sequence<String>, _ what: String
+) throws(EventError) {
+    var seen: Set<EntityID> = []
+    for key in keys where !seen.insert(EntityID(key)).inserted {
+        throw EventError(.invalidData, "\(what) \(key) stands there twice")
+    }
+}

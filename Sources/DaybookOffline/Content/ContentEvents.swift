@@ -1,0 +1,234 @@
+// What happens to a city's cached content. Facts about this device: none of it is shipped.
+// Spec/events.md, EVT-7.
+
+import Daybook
+
+/// The list of cities was fetched. It replaces the one before.
+public struct CitiesListed: EventPayload, Hashable {
+    public static let type = "daybook.cities.listed"
+    /// The cities, in the order in which they were given.
+    public var cities: [ListedCity]
+
+    /// Creates the event's data.
+    public init(cities: [ListedCity]) { self.cities = cities }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        cities = try fields.required(try fields.objects("cities"), "cities")
+            .map { try ListedCity($0, .event) }
+        try requireUnique(cities.map(\.code), "data.cities: the city")
+    }
+
+    /// The data as JSON text.
+    ///
+    /// - Throws: `EventError` for properties that are no object, or have a member of the city itself.
+    public func json() throws -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("cities", raw: JSONObjectWriter.array(try cities.map { try $0.json(.event) }))
+        return writer.finished()
+    }
+}
+
+/// The languages of a city were fetched. They replace those before.
+public struct LanguagesListed: EventPayload, Hashable {
+    public static let type = "daybook.languages.listed"
+    /// The city.
+    public var city: String
+    /// Its languages, in the order in which they were given.
+    public var languages: [ListedLanguage]
+
+    /// Creates the event's data.
+    public init(city: String, languages: [ListedLanguage]) {
+        self.city = city
+        self.languages = languages
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        languages = try fields.required(try fields.objects("languages"), "languages")
+            .map { try ListedLanguage($0, .event) }
+        try requireUnique(languages.map(\.code), "data.languages: the language")
+    }
+
+    public var subject: String? { city }
+
+    /// The data as JSON text.
+    ///
+    /// - Throws: `EventError` for properties that are no object, or have a member of the language.
+    public func json() throws -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add(
+            "languages", raw: JSONObjectWriter.array(try languages.map { try $0.json(.event) }))
+        return writer.finished()
+    }
+}
+
+/// A page was stored. It replaces the one with the same city, language and path.
+public struct PageStored: EventPayload, Hashable {
+    public static let type = "daybook.page.stored"
+    /// The city.
+    public var city: String
+    /// The language.
+    public var language: String
+    /// The page.
+    public var page: ContentPage
+
+    /// Creates the event's data.
+    public init(city: String, language: String, page: ContentPage) {
+        self.city = city
+        self.language = language
+        self.page = page
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        language = try fields.identifier("language")
+        let name = try fields.optionalString("kind") ?? PageKind.category.rawValue
+        guard let kind = PageKind(rawValue: name) else {
+            throw EventError(.invalidData, "data.kind is none of category, event, poi")
+        }
+        page = try ContentPage(fields, kind: kind, .event)
+    }
+
+    public var subject: String? { page.path }
+
+    /// The data as JSON text: the same page always makes the same bytes.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for a location that is no number, and for properties
+    ///   that are no object, or have a member of the page itself.
+    public func json() throws -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add("language", language)
+        if page.kind != .category { writer.add("kind", page.kind.rawValue) }
+        try page.add(to: &writer, .event)
+        return writer.finished()
+    }
+
+    /// What tells a changed page from an unchanged one: the digest of `json()`.
+    static func digest(of json: [UInt8]) -> UInt64 {
+        XXH64.hash(json.span.bytes)
+    }
+}
+
+/// A page was removed.
+public struct PageRemoved: EventPayload, Hashable {
+    public static let type = "daybook.page.removed"
+    /// The city.
+    public var city: String
+    /// The language.
+    public var language: String
+    /// The page's path.
+    public var path: String
+
+    /// Creates the event's data.
+    public init(city: String, language: String, path: String) {
+        self.city = city
+        self.language = language
+        self.path = path
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        language = try fields.identifier("language")
+        path = try fields.identifier("path")
+    }
+
+    public var subject: String? { path }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add("language", language)
+        writer.add("path", path)
+        return writer.finished()
+    }
+}
+
+/// A language of a city is as the server had it at a time. Recorded behind the pages and resources
+/// of that update.
+public struct ContentUpdated: EventPayload, Hashable {
+    public static let type = "daybook.content.updated"
+    /// The city.
+    public var city: String
+    /// The language.
+    public var language: String
+    /// The time of the update.
+    public var lastUpdate: ZonedTime
+
+    /// Creates the event's data.
+    public init(city: String, language: String, lastUpdate: ZonedTime) {
+        self.city = city
+        self.language = language
+        self.lastUpdate = lastUpdate
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        language = try fields.identifier("language")
+        lastUpdate = try fields.time("lastUpdate")
+    }
+
+    public var subject: String? { city }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add("language", language)
+        writer.add("lastUpdate", lastUpdate.text)
+        return writer.finished()
+    }
+}
+
+/// Somebody looked at a city.
+public struct ContentUsed: EventPayload, Hashable {
+    public static let type = "daybook.content.used"
+    /// The city.
+    public var city: String
+    /// When.
+    public var lastUsage: ZonedTime
+
+    /// Creates the event's data.
+    public init(city: String, lastUsage: ZonedTime) {
+        self.city = city
+        self.lastUsage = lastUsage
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        lastUsage = try fields.time("lastUsage")
+    }
+
+    public var subject: String? { city }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add("lastUsage", lastUsage.text)
+        return writer.finished()
+    }
+}
+
+/// Everything of a city was removed: pages, resources, languages, times.
+public struct ContentRemoved: EventPayload, Hashable {
+    public static let type = "daybook.content.removed"
+    /// The city.
+    public var city: String
+
+    /// Creates the event's data.
+    public init(city: String) { self.city = city }
+
+    public init(json: [UInt8]) throws {
+        city = try JSONFields(json).identifier("city")
+    }
+
+    public var subject: String? { city }
+
+    public func json() -> [UInt8] { JSONObjectWriter.object("city", city) }
+}

@@ -1,0 +1,258 @@
+// One page of a city's content, as a server gives it and as a screen shows it. Spec/content.md.
+
+import Daybook
+
+/// What a page is.
+public enum PageKind: String, Hashable, Sendable, CaseIterable {
+    /// A page of the tree of categories.
+    case category
+    /// Something that takes place.
+    case event
+    /// A point of interest.
+    case poi
+}
+
+/// A page: HTML with what belongs to it.
+public struct ContentPage: Hashable, Sendable {
+    /// Where it is: `/augsburg/en/welcome/`. Unique in a city's language.
+    public var path: String
+    /// What it is.
+    public var kind: PageKind
+    /// Its title.
+    public var title: String
+    /// Its HTML.
+    public var content: String
+    /// When the server changed it last.
+    public var lastUpdate: ZonedTime
+    /// The URL of a picture; may be empty.
+    public var thumbnail: String?
+    /// The same page in other languages, sorted by language.
+    public var availableLanguages: [Translation]?
+    /// The page above it in the tree; empty for those at the top.
+    public var parentPath: String?
+    /// The paths of the pages below it.
+    public var children: [String]?
+    /// Its place among the pages beside it; the least comes first.
+    public var order: Int?
+    /// The server's hash of the page.
+    public var hash: String?
+    /// The beginning of its text.
+    public var excerpt: String?
+    /// When an event takes place.
+    public var date: EventDate?
+    /// Where an event takes place, or a point of interest is.
+    public var location: Location?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
+
+    /// A page in another language.
+    public struct Translation: Hashable, Sendable {
+        /// The language.
+        public var language: String
+        /// Its path there.
+        public var path: String
+
+        /// Creates a translation.
+        public init(language: String, path: String) {
+            self.language = language
+            self.path = path
+        }
+    }
+
+    /// When an event takes place.
+    public struct EventDate: Hashable, Sendable {
+        /// Its beginning.
+        public var start: ZonedTime
+        /// Its end.
+        public var end: ZonedTime
+        /// Whether it takes the whole day.
+        public var isAllDay: Bool
+        /// Its other members in the server's JSON: one object, as it was written.
+        public var properties: [UInt8]?
+
+        /// Creates a date.
+        public init(
+            start: ZonedTime, end: ZonedTime, isAllDay: Bool = false, properties: [UInt8]? = nil
+        ) {
+            self.start = start
+            self.end = end
+            self.isAllDay = isAllDay
+            self.properties = properties
+        }
+    }
+
+    /// A place.
+    public struct Location: Hashable, Sendable {
+        /// Street and number.
+        public var address: String?
+        /// The town.
+        public var town: String?
+        /// The postcode.
+        public var postcode: String?
+        /// Degrees north.
+        public var latitude: Double?
+        /// Degrees east.
+        public var longitude: Double?
+        /// Its other members in the server's JSON: one object, as it was written.
+        public var properties: [UInt8]?
+
+        /// Creates a place.
+        public init(
+            address: String? = nil, town: String? = nil, postcode: String? = nil,
+            latitude: Double? = nil, longitude: Double? = nil, properties: [UInt8]? = nil
+        ) {
+            self.address = address
+            self.town = town
+            self.postcode = postcode
+            self.latitude = latitude
+            self.longitude = longitude
+            self.properties = properties
+        }
+    }
+
+    /// Creates a page; all that is optional is left out.
+    public init(
+        path: String, kind: PageKind = .category, title: String, content: String,
+        lastUpdate: ZonedTime
+    ) {
+        self.path = path
+        self.kind = kind
+        self.title = title
+        self.content = content
+        self.lastUpdate = lastUpdate
+    }
+}
+
+extension ContentPage {
+    private static let memberNames: [StaticString] = [
+        "path", "title", "content", ContentSpelling.file.lastUpdate, "thumbnail",
+        ContentSpelling.file.availableLanguages, ContentSpelling.file.parentPath, "children",
+        "order", "hash", "excerpt", "date", "location",
+    ]
+    private static let dateNames = [
+        ContentSpelling.file.startDate, ContentSpelling.file.endDate, ContentSpelling.file.allDay,
+    ]
+    fileprivate static let locationNames: [StaticString] = [
+        "address", "town", "postcode", "latitude", "longitude",
+    ]
+
+    init(_ fields: JSONFields, kind: PageKind, _ spelling: ContentSpelling) throws(EventError) {
+        path = try fields.identifier("path")
+        self.kind = kind
+        title = try fields.string("title")
+        content = try fields.string("content")
+        lastUpdate = try fields.time(spelling.lastUpdate)
+        thumbnail = try fields.optionalString("thumbnail")
+        availableLanguages = try fields.translations(spelling.availableLanguages)
+        parentPath = try fields.optionalString(spelling.parentPath)
+        children = try fields.identifiers("children")
+        order = try fields.integer("order")
+        hash = try fields.optionalString("hash")
+        excerpt = try fields.optionalString("excerpt")
+        if let date = try fields.object("date") {
+            self.date = EventDate(
+                start: try date.time(spelling.startDate), end: try date.time(spelling.endDate),
+                isAllDay: try date.required(try date.bool(spelling.allDay), spelling.allDay),
+                properties: date.properties(spelling, beside: Self.dateNames))
+        }
+        if let location = try fields.object("location") {
+            self.location = Location(
+                address: try location.optionalString("address"),
+                town: try location.optionalString("town"),
+                postcode: try location.optionalString("postcode"),
+                latitude: try location.finite("latitude"),
+                longitude: try location.finite("longitude"),
+                properties: location.properties(spelling, beside: Self.locationNames))
+        }
+        properties = fields.properties(spelling, beside: Self.memberNames)
+    }
+
+    /// Adds the page's members, always in the same order.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for a place that is no number, and for properties that
+    ///   cannot be written.
+    func add(to writer: inout JSONObjectWriter, _ spelling: ContentSpelling) throws(EventError) {
+        writer.add("path", path)
+        writer.add("title", title)
+        writer.add("content", content)
+        writer.add("\(spelling.lastUpdate)", lastUpdate.text)
+        if let thumbnail { writer.add("thumbnail", thumbnail) }
+        if let availableLanguages {
+            var inner = JSONObjectWriter()
+            for page in availableLanguages.sorted(by: {
+                EntityID($0.language) < EntityID($1.language)
+            }) {
+                inner.add(page.language, page.path)
+            }
+            writer.add("\(spelling.availableLanguages)", raw: inner.finished())
+        }
+        if let parentPath { writer.add("\(spelling.parentPath)", parentPath) }
+        if let children {
+            writer.add(
+                "children", raw: JSONObjectWriter.array(children.map(JSONObjectWriter.string)))
+        }
+        if let order { writer.add("order", order) }
+        if let hash { writer.add("hash", hash) }
+        if let excerpt { writer.add("excerpt", excerpt) }
+        if let date {
+            var inner = JSONObjectWriter()
+            inner.add("\(spelling.startDate)", date.start.text)
+            inner.add("\(spelling.endDate)", date.end.text)
+            inner.add("\(spelling.allDay)", date.isAllDay)
+            try inner.addProperties(date.properties, spelling, beside: Self.dateNames)
+            writer.add("date", raw: inner.finished())
+        }
+        if let location { writer.add("location", raw: try location.json(spelling)) }
+        try writer.addProperties(properties, spelling, beside: Self.memberNames)
+    }
+}
+
+extension ContentPage.Location {
+    fileprivate func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
+        var writer = JSONObjectWriter()
+        if let address { writer.add("address", address) }
+        if let town { writer.add("town", town) }
+        if let postcode { writer.add("postcode", postcode) }
+        for (name, value) in [("latitude", latitude), ("longitude", longitude)] {
+            guard let value else { continue }
+            guard value.isFinite else {
+                throw EventError(.invalidData, "location.\(name) is not a finite number")
+            }
+            writer.add(name, value)
+        }
+        try writer.addProperties(properties, spelling, beside: ContentPage.locationNames)
+        return writer.finished()
+    }
+}
+
+extension JSONFields {
+    /// A member that must be a whole number if it is there.
+    fileprivate func integer(_ name: StaticString) throws(EventError) -> Int? {
+        guard let number = try number(name) else { return nil }
+        guard let value = number.integerValue else {
+            throw EventError(.invalidData, "\(place).\(name) is not a whole number")
+        }
+        return value
+    }
+
+    /// A member that must be a number within the range of a double if it is there.
+    fileprivate func finite(_ name: StaticString) throws(EventError) -> Double? {
+        guard let value = try double(name) else { return nil }
+        guard value.isFinite else {
+            throw EventError(.invalidData, "\(place).\(name) is not a finite number")
+        }
+        return value
+    }
+
+    /// A member that must be an object of languages and paths if it is there.
+    fileprivate func translations(
+        _ name: StaticString
+    ) throws(EventError) -> [ContentPage.Translation]? {
+        guard let fields = try object(name) else { return nil }
+        let translations = try fields.allIdentifiers().map {
+            ContentPage.Translation(language: $0.name, path: $0.value)
+        }
+        try requireUnique(translations.map(\.language), "\(place).\(name): the language")
+        return translations.sorted { EntityID($0.language) < EntityID($1.language) }
+    }
+}

@@ -1,0 +1,124 @@
+// The second half of the folder layout: the files of pages, and the list that says what each is.
+// Spec/content.md, CONT-33.
+
+import Daybook
+
+extension ContentLayoutWriter {
+    /// Writes the files of a city and their list.
+    func writeResources(
+        of city: String, _ read: (FileID) throws -> [UInt8], _ summary: inout Summary
+    ) throws {
+        let languages = content.resourceLanguages(of: city).filter {
+            !content.resources(city: city, language: $0).isEmpty
+        }
+        guard !languages.isEmpty else { return }
+        let folder = path(ContentLayout.resources, try ContentLayout.name(of: city))
+        try fileSystem.createDirectory(folder)
+        try fileSystem.createDirectory(folder + "/" + ContentLayout.files)
+        var written = Written()
+        var members: [[UInt8]] = []
+        for language in languages {
+            var byPath: [(path: String, urls: JSONObjectWriter)] = []
+            for resource in content.resources(city: city, language: language) {
+                try Task.checkCancellation()
+                guard
+                    let name = try write(resource, to: folder, read, &written, &summary)
+                else { continue }
+                var entry = JSONObjectWriter()
+                // Relative to the folder, so that it can be moved.
+                entry.add("file_path", place(of: name, in: city))
+                entry.add("last_update", resource.lastUpdate.text)
+                if let hash = resource.hash { entry.add("hash", hash) }
+                try entry.addProperties(
+                    resource.properties, .file, beside: ContentResource.memberNames)
+                if byPath.last.map({ EntityID($0.path) }) != EntityID(resource.path) {
+                    byPath.append((resource.path, JSONObjectWriter()))
+                }
+                byPath[byPath.count - 1].urls.add(resource.url, raw: entry.finished())
+                summary.resources += 1
+            }
+            guard !byPath.isEmpty else { continue }
+            var writer = JSONObjectWriter()
+            for page in byPath { writer.add(page.path, raw: page.urls.finished()) }
+            members.append(Self.member(language, writer.finished()))
+        }
+        guard !members.isEmpty else {
+            // All were left out.
+            try fileSystem.removeDirectory(folder + "/" + ContentLayout.files)
+            return try fileSystem.removeDirectory(folder)
+        }
+        for name in written.folders {
+            try fileSystem.syncDirectory("\(folder)/\(ContentLayout.files)/\(name)")
+        }
+        try fileSystem.syncDirectory(folder + "/" + ContentLayout.files)
+        try write(folder + "/" + ContentLayout.fileList, "{", members, "}", &summary)
+        try fileSystem.syncDirectory(folder)
+    }
+
+    /// The files of a city that are written.
+    private struct Written {
+        var files: [ResourceName: FileID] = [:]
+        var folders: Set<String> = []
+    }
+
+    private func place(of name: ResourceName, in city: String) -> String {
+        let city = (try? ContentLayout.name(of: city)) ?? ""
+        return [ContentLayout.resources, city, ContentLayout.files, name.folder, name.file]
+            .joined(separator: "/")
+    }
+
+    /// Writes a file unless it is there.
+    ///
+    /// - Returns: its name; nil if it was left out.
+    private func write(
+        _ resource: CachedResource, to folder: String, _ read: (FileID) throws -> [UInt8],
+        _ written: inout Written, _ summary: inout Summary
+    ) throws -> ResourceName? {
+        let name = try ResourceName(path: resource.path, url: resource.url)
+        if let other = written.files[name] {
+            guard other != resource.file else { return name }
+            // Two languages can give one path and URL different files; the layout cannot.
+            summary.leftOut.append(
+                "\(resource.url) of the page \(resource.path): another language has another file "
+                    + "under this name")
+            return nil
+        }
+        let bytes: [UInt8]
+        do { bytes = try read(resource.file) } catch let error as FileStoreError
+            where error.code == .missing || error.code == .damaged
+        {
+            summary.leftOut.append(
+                "\(resource.url) of the page \(resource.path): \(error.description)")
+            return nil
+        }
+        let page = "\(folder)/\(ContentLayout.files)/\(name.folder)"
+        if written.folders.insert(name.folder).inserted {
+            try fileSystem.createDirectory(page)
+        }
+        let file = try LayoutFile("\(page)/\(name.file)", fileSystem, bytesMax: .max)
+        try file.write(bytes)
+        summary.bytes += try file.finish()
+        written.files[name] = resource.file
+        return name
+    }
+}
+
+extension ContentLayout {
+    /// The content of a file of a log that another process may have open, checked.
+    ///
+    /// - Throws: `FileStoreError`: `missing`, `damaged`, `io`.
+    public static func content(
+        of file: FileID, in log: String, _ fileSystem: any FileSystem
+    ) throws(FileStoreError) -> [UInt8] {
+        let path = "\(log)/\(LogDirectory.files)/\(file)"
+        let bytes: [UInt8]
+        do throws(FileError) {
+            let opened = try fileSystem.open(path, .read)
+            // One that is longer than any that was stored is read in part, and is damaged.
+            let size = min(try opened.size(), FileStore.fileBytesMax)
+            bytes = try opened.read(at: 0, count: size)
+        } catch { throw FileStoreError(error) }
+        guard FileID(of: bytes) == file else { throw FileStoreError.damaged(path, file) }
+        return bytes
+    }
+}

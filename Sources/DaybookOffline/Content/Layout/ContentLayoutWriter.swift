@@ -1,0 +1,188 @@
+// From the views and the log to the folder layout. Pages are taken from the log in its order, wait in
+// a file beside the result, and are then put where they belong: memory does not grow with their
+// HTML. Spec/content.md, CONT-30.
+
+import Daybook
+import Foundation
+
+/// Writes content into a new folder.
+public struct ContentLayoutWriter {
+    let pages: PagesView
+    let content: ContentView
+    private let folder: String
+    let fileSystem: any FileSystem
+
+    /// What was written.
+    public struct Summary: Hashable, Sendable {
+        /// The number of cities.
+        public var cities = 0
+        /// The number of languages of all cities.
+        public var languages = 0
+        /// The number of pages in all languages.
+        public var pages = 0
+        /// The number of resources.
+        public var resources = 0
+        /// The bytes of all files.
+        public var bytes = 0
+        /// A description of each file that could not be written.
+        public var leftOut: [String] = []
+    }
+
+    /// Creates a writer.
+    ///
+    /// - Parameters:
+    ///   - pages: the pages.
+    ///   - content: everything else.
+    ///   - folder: the path of the new folder; must not exist.
+    ///   - fileSystem: the file system of the folder.
+    public init(
+        _ pages: PagesView, _ content: ContentView, to folder: String, _ fileSystem: any FileSystem
+    ) {
+        self.pages = pages
+        self.content = content
+        self.folder = folder
+        self.fileSystem = fileSystem
+    }
+
+    /// Writes the folder. Durable on return but for its own name.
+    ///
+    /// - Parameters:
+    ///   - events: calls with all events of the log.
+    ///   - file: the content of a file, checked.
+    /// - Returns: what was written; nil if the log no longer holds an event that the views name: it
+    ///   was compacted meanwhile.
+    /// - Throws: `FileError`; `EventError` for a code that is too long; what the closures throw,
+    ///   but for `FileStoreError` of `file` that says `missing` or `damaged`: such a file is left
+    ///   out.
+    /// - Complexity: O(bytes of the log and of the files); memory for one page or file at a time.
+    public func write(
+        events: ((Event) throws -> Void) throws -> Void, file: (FileID) throws -> [UInt8]
+    ) throws -> Summary? {
+        try fileSystem.createDirectory(folder)
+        guard let spool = try spool(events) else { return nil }
+        var summary = Summary()
+        let codes = Set((pages.cityCodes + content.cityCodes).map(EntityID.init)).sorted()
+            .map(\.string)
+        try writeLists(codes, &summary)
+        try fileSystem.createDirectory(path(ContentLayout.content))
+        for city in codes { try writeContent(of: city, spool, &summary) }
+        try fileSystem.syncDirectory(path(ContentLayout.content))
+        try fileSystem.createDirectory(path(ContentLayout.resources))
+        for city in codes { try writeResources(of: city, file, &summary) }
+        try fileSystem.syncDirectory(path(ContentLayout.resources))
+        try fileSystem.remove(path(ContentLayout.spool))
+        try fileSystem.syncDirectory(folder)
+        summary.cities = codes.count
+        return summary
+    }
+
+    func path(_ parts: String...) -> String {
+        ([folder] + parts).joined(separator: "/")
+    }
+
+    // MARK: Pages on their way
+
+    private struct Spool {
+        var file: any File
+        var ranges: [UUID: Range<Int>]
+    }
+
+    /// Collects the pages that count, each as the JSON text that it has in the end.
+    private func spool(_ events: ((Event) throws -> Void) throws -> Void) throws -> Spool? {
+        var wanted: Set<UUID> = []
+        for city in pages.cityCodes {
+            for language in pages.languages(of: city) {
+                wanted.formUnion(pages.all(city: city, language: language).map(\.event))
+            }
+        }
+        let output = try LayoutFile(path(ContentLayout.spool), fileSystem, bytesMax: .max)
+        var ranges: [UUID: Range<Int>] = [:]
+        if !wanted.isEmpty {
+            try events { event in
+                try Task.checkCancellation()
+                guard wanted.contains(event.id), let json = event.content.json,
+                    let stored = try? PageStored(json: json)
+                else { return }
+                var writer = JSONObjectWriter()
+                try stored.page.add(to: &writer, .file)
+                let start = output.byteCount
+                try output.write(writer.finished())
+                ranges[event.id] = start..<output.byteCount
+            }
+        }
+        guard ranges.count == wanted.count else { return nil }
+        return Spool(file: try output.flushed(), ranges: ranges)
+    }
+
+    // MARK: The files
+
+    private func writeLists(_ codes: [String], _ summary: inout Summary) throws {
+        let meta = try codes.compactMap { city throws -> [UInt8]? in
+            let updates = content.lastUpdates(of: city)
+            let usage = content.lastUsage(of: city)
+            guard !updates.isEmpty || usage != nil else { return nil }
+            var languages = JSONObjectWriter()
+            for update in updates {
+                var inner = JSONObjectWriter()
+                inner.add("last_update", update.time.text)
+                languages.add(update.language, raw: inner.finished())
+            }
+            var writer = JSONObjectWriter()
+            writer.add("languages", raw: languages.finished())
+            if let usage { writer.add("last_usage", usage.text) }
+            return Self.member(city, writer.finished())
+        }
+        try write(path(ContentLayout.meta), "{", meta, "}", &summary)
+        try write(
+            path(ContentLayout.cities), "[",
+            try (content.cityList ?? []).map { try $0.json(.file) }, "]", &summary)
+    }
+
+    static func member(_ name: String, _ value: [UInt8]) -> [UInt8] {
+        JSONObjectWriter.string(name) + [UInt8(ascii: ":")] + value
+    }
+
+    private func writeContent(
+        of city: String, _ spool: Spool, _ summary: inout Summary
+    ) throws {
+        let languages = content.languages(of: city)
+        let stored = pages.languages(of: city)
+        guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
+        let folder = path(ContentLayout.content, try ContentLayout.name(of: city))
+        try fileSystem.createDirectory(folder)
+        // Where nobody has listed them, they are those that there are pages in.
+        let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
+        try write(
+            folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
+            "]", &summary)
+        for language in stored {
+            let folder = folder + "/" + (try ContentLayout.name(of: language))
+            try fileSystem.createDirectory(folder)
+            for kind in PageKind.allCases {
+                let pages = pages.pages(kind, city: city, language: language)
+                // Points of interest are ours; the others are expected, if empty.
+                guard !pages.isEmpty || kind != .poi else { continue }
+                let file = try LayoutFile(
+                    folder + "/" + ContentLayout.file(of: kind), fileSystem)
+                try file.write("[", pages.count) { number in
+                    let range = spool.ranges[pages[number].event] ?? 0..<0
+                    return try spool.file.read(at: range.lowerBound, count: range.count)
+                }
+                summary.bytes += try file.finish("]")
+                summary.pages += pages.count
+            }
+            try fileSystem.syncDirectory(folder)
+            summary.languages += 1
+        }
+        try fileSystem.syncDirectory(folder)
+    }
+
+    func write(
+        _ path: String, _ begin: String, _ elements: [[UInt8]], _ end: String,
+        _ summary: inout Summary
+    ) throws {
+        let file = try LayoutFile(path, fileSystem)
+        try file.write(begin, elements.count) { elements[$0] }
+        summary.bytes += try file.finish(end)
+    }
+}

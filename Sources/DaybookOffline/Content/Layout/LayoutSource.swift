@@ -1,0 +1,151 @@
+// The files of a folder that may come from anywhere. Every step of a path is looked at before it is
+// taken. Spec/content.md, CONT-34.
+
+import Daybook
+
+/// Reads files of a folder by their path in it.
+struct LayoutSource: Sendable {
+    private let folder: String
+    private let fileSystem: any FileSystem
+
+    init(_ folder: String, _ fileSystem: any FileSystem) {
+        self.folder = folder
+        self.fileSystem = fileSystem
+    }
+
+    enum Kind { case nothing, file, folder, link }
+
+    /// What stands at a path that is read.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for a symbolic link.
+    private func readableKind(_ path: String) throws -> Kind {
+        let kind = try kind(path)
+        guard kind != .link else {
+            throw EventError(
+                .invalidData, "\(path) is a symbolic link, which an import never follows")
+        }
+        return kind
+    }
+
+    /// What stands at a path. Opening tells: a link is refused, a folder is no file.
+    func kind(_ path: String) throws(FileError) -> Kind {
+        do throws(FileError) {
+            _ = try fileSystem.open("\(folder)/\(path)", .read)
+            return .file
+        } catch {
+            switch error.code {
+            case .notFound: return .nothing
+            case .wrongKind: return .folder
+            case .symbolicLink: return .link
+            case .exists, .noSpace, .readOnly, .io: throw error
+            }
+        }
+    }
+
+    /// The names of all that is in a folder.
+    func names(_ path: String) throws(FileError) -> [String] {
+        try fileSystem.list(path.isEmpty ? folder : "\(folder)/\(path)")
+    }
+
+    /// The names of the folders in a folder, sorted; none if it is not there. Other files are of no
+    /// concern.
+    func folders(_ path: String) throws -> [String] {
+        guard try readableKind(path) == .folder else { return [] }
+        return try names(path).sorted()
+            .filter { !$0.hasPrefix(".") }
+            .filter { try readableKind("\(path)/\($0)") == .folder }
+    }
+
+    /// The bytes of a file whose folder has been looked at; nil if it is not there.
+    ///
+    /// - Throws: `EventError` (`tooLarge`); `FileError`.
+    func read(_ path: String, _ bytesMax: Int) throws -> [UInt8]? {
+        guard try readableKind(path) != .nothing else { return nil }
+        let file = try fileSystem.open("\(folder)/\(path)", .read)
+        return try file.read(at: 0, count: try size(of: file, path, bytesMax))
+    }
+
+    /// Opens a file whose folder has been looked at, and looks at its size.
+    ///
+    /// - Throws: as `read(_:_:)`.
+    func checkSize(_ path: String, _ bytesMax: Int) throws {
+        _ = try size(of: fileSystem.open("\(folder)/\(path)", .read), path, bytesMax)
+    }
+
+    private func size(of file: any File, _ path: String, _ bytesMax: Int) throws -> Int {
+        let size = try file.size()
+        guard size <= bytesMax else {
+            throw EventError(.tooLarge, "\(path) has \(size) bytes; at most \(bytesMax) are read")
+        }
+        return size
+    }
+
+    /// The file in a city's folder that the last parts of a path name; nil if there is none.
+    func file(tailOf filePath: String, in city: String) throws -> String? {
+        let parts = filePath.split(separator: "/").map(String.init)
+        guard let name = parts.last, ContentLayout.isInside(name) else { return nil }
+        let files = "\(city)/\(ContentLayout.files)"
+        guard try readableKind(files) == .folder else { return nil }
+        if let page = parts.dropLast().last, ContentLayout.isInside(page),
+            try readableKind("\(files)/\(page)") == .folder,
+            try readableKind("\(files)/\(page)/\(name)") == .file
+        {
+            return "\(files)/\(page)/\(name)"
+        }
+        return try readableKind("\(files)/\(name)") == .file ? "\(files)/\(name)" : nil
+    }
+
+    // MARK: JSON
+
+    /// What a file says that is an array of objects; nil if it is not there. Nothing is made
+    /// of the elements behind the first bad one.
+    func array<Element>(
+        _ path: String, _ element: (JSONFields) throws -> Element
+    ) throws -> [Element]? {
+        guard let text = try value(path) else { return nil }
+        let span = text.span.bytes
+        var elements: [Element] = []
+        var failure: (any Error)?
+        do throws(JSONError) {
+            var scanner = JSONScanner()
+            try scanner.elements(span) { (scanner) throws(JSONError) in
+                let range = try scanner.value(span)
+                guard failure == nil else { return }
+                do {
+                    elements.append(
+                        try element(
+                            JSONFields(
+                                Array(text[range]), place: "\(path)[\(elements.count)]",
+                                nullIsMissing: true)))
+                } catch { failure = error }
+            }
+        } catch { throw EventError(.invalidData, "\(path) is not an array") }
+        if let failure { throw failure }
+        return elements
+    }
+
+    /// The members of a file that is an object of objects; nil if it is not there.
+    func objects(_ path: String) throws -> [(name: String, value: JSONFields)]? {
+        guard let value = try value(path) else { return nil }
+        return try JSONFields(value, place: path, nullIsMissing: true).allObjects()
+    }
+
+    /// The text of a file, which is JSON; nil if it is not there.
+    private func value(_ path: String) throws -> [UInt8]? {
+        guard let text = try read(path, ContentLayout.jsonBytesMax) else { return nil }
+        do throws(JSONError) {
+            var scanner = JSONScanner()
+            try scanner.value(text.span.bytes)
+            try scanner.expectEnd(text.span.bytes)
+        } catch {
+            let line = text[..<min(error.offset, text.count)].count { $0 == UInt8(ascii: "\n") } + 1
+            throw EventError(
+                .invalidData,
+                "\(path), line \(line), byte \(error.offset): it is not JSON: \(error.detail)")
+        }
+        guard (try? UTF8Span(validating: text.span)) != nil else {
+            throw EventError(.invalidData, "\(path) is not UTF-8")
+        }
+        return text
+    }
+}

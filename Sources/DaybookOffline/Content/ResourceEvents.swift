@@ -1,0 +1,119 @@
+// A file that a page needs was stored or removed. The file itself lies in the FileStore.
+// Spec/events.md, EVT-7.
+
+import Daybook
+
+/// A file that a page shows was stored. It replaces the one with the same page and URL.
+public struct ResourceStored: EventPayload, Hashable {
+    public static let type = "daybook.resource.stored"
+    /// The city.
+    public var city: String
+    /// The language.
+    public var language: String
+    /// The page's path.
+    public var path: String
+    /// Where the file came from.
+    public var url: String
+    /// The file.
+    public var file: FileID
+    /// Its size in bytes.
+    public var size: Int
+    /// When the server changed it last.
+    public var lastUpdate: ZonedTime
+    /// The server's hash of the file.
+    public var hash: String?
+    /// Its other members in the server's JSON: one object, as it was written.
+    public var properties: [UInt8]?
+
+    /// Creates the event's data.
+    public init(
+        city: String, language: String, path: String, url: String, file: FileID, size: Int,
+        lastUpdate: ZonedTime, hash: String? = nil, properties: [UInt8]? = nil
+    ) {
+        self.city = city
+        self.language = language
+        self.path = path
+        self.url = url
+        self.file = file
+        self.size = size
+        self.lastUpdate = lastUpdate
+        self.hash = hash
+        self.properties = properties
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        language = try fields.identifier("language")
+        path = try fields.identifier("path")
+        url = try fields.identifier("url")
+        _ = try ResourceName(path: path, url: url)
+        guard let file = FileID(try fields.string("file")) else {
+            throw EventError(.invalidData, "data.file is not the id of a file")
+        }
+        self.file = file
+        size = try fields.required(try fields.count("size"), "size")
+        lastUpdate = try fields.time("lastUpdate")
+        hash = try fields.optionalString("hash")
+        properties = fields.properties(.event, beside: ContentResource.memberNames)
+    }
+
+    public var subject: String? { path }
+
+    /// The data as JSON text.
+    ///
+    /// - Throws: `EventError` for properties that are no object, or have a member of the entry.
+    public func json() throws -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add("language", language)
+        writer.add("path", path)
+        writer.add("url", url)
+        writer.add("file", file.description)
+        writer.add("size", size)
+        writer.add("lastUpdate", lastUpdate.text)
+        if let hash { writer.add("hash", hash) }
+        try writer.addProperties(properties, .event, beside: ContentResource.memberNames)
+        return writer.finished()
+    }
+}
+
+/// A file that a page showed was removed.
+public struct ResourceRemoved: EventPayload, Hashable {
+    public static let type = "daybook.resource.removed"
+    /// The city.
+    public var city: String
+    /// The language.
+    public var language: String
+    /// The page's path.
+    public var path: String
+    /// Where the file came from.
+    public var url: String
+
+    /// Creates the event's data.
+    public init(city: String, language: String, path: String, url: String) {
+        self.city = city
+        self.language = language
+        self.path = path
+        self.url = url
+    }
+
+    public init(json: [UInt8]) throws {
+        let fields = try JSONFields(json)
+        city = try fields.identifier("city")
+        language = try fields.identifier("language")
+        path = try fields.identifier("path")
+        url = try fields.identifier("url")
+    }
+
+    public var subject: String? { path }
+
+    public func json() -> [UInt8] {
+        var writer = JSONObjectWriter()
+        writer.add("city", city)
+        writer.add("language", language)
+        writer.add("path", path)
+        writer.add("url", url)
+        return writer.finished()
+    }
+}

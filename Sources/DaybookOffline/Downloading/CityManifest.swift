@@ -1,0 +1,150 @@
+// What belongs to a city: its data and where its images are. Comes from a CityManifestSource, goes to
+// a DownloadRun. Everything in it was checked: a server may say anything. Spec/downloads.md, DL-10.
+
+import Daybook
+import Foundation
+
+/// A city's data and the list of its images.
+public struct CityManifest: Hashable, Sendable {
+    /// One image.
+    public struct Image: Hashable, Sendable {
+        /// The image's id.
+        public var id: String
+        /// Where it is: absolute, http or https.
+        public var url: URL
+        /// What it shows.
+        public var kind: CachedImage.Kind
+        /// Pixels.
+        public var width: Int
+        /// Pixels.
+        public var height: Int
+        /// Bytes, if the manifest says so.
+        public var size: Int?
+        /// The content's SHA-256, if the manifest says so.
+        public var sha256: FileID?
+
+        /// Creates an image.
+        public init(
+            id: String, url: URL, kind: CachedImage.Kind, width: Int, height: Int, size: Int? = nil,
+            sha256: FileID? = nil
+        ) {
+            self.id = id
+            self.url = url
+            self.kind = kind
+            self.width = width
+            self.height = height
+            self.size = size
+            self.sha256 = sha256
+        }
+    }
+
+    /// The city.
+    public var cityId: String
+    /// The city's data: the text of a JSON object.
+    public var cityData: [UInt8]
+    /// Its images, in the manifest's order.
+    public var images: [Image]
+
+    /// Most images of a city.
+    public static let imagesMax = 1_000
+
+    /// Creates a manifest; an app with a source of its own does that. It is checked when it is used.
+    public init(cityId: String, cityData: [UInt8], images: [Image]) {
+        self.cityId = cityId
+        self.cityData = cityData
+        self.images = images
+    }
+
+    /// Reads the wire form, DL-10.
+    ///
+    /// - Parameters:
+    ///   - json: the text.
+    ///   - cityId: the city that was asked for.
+    ///   - url: where the text came from; image addresses are relative to it.
+    /// - Throws: `DownloadError` with `badManifest`.
+    public init(json: [UInt8], cityId: String, from url: URL) throws(DownloadError) {
+        do throws(EventError) {
+            let fields = try JSONFields(json, place: "manifest")
+            guard let city = fields.raw("city") else {
+                throw EventError(.invalidData, "manifest.city is missing")
+            }
+            self.cityId = cityId
+            cityData = city
+            images = []
+            for image in try fields.required(try fields.objects("images"), "images") {
+                images.append(try Self.image(image, url))
+            }
+        } catch { throw Self.invalid(error.detail) }
+        try check()
+    }
+
+    private static func invalid(_ problem: String) -> DownloadError {
+        DownloadError(.badManifest, "the city's manifest is not valid: \(problem)")
+    }
+
+    private static func image(_ fields: JSONFields, _ base: URL) throws(EventError) -> Image {
+        let address = try fields.identifier("url")
+        guard let url = URL(string: address, relativeTo: base)?.absoluteURL else {
+            throw EventError(.invalidData, "an image's url is no URL")
+        }
+        guard let kind = CachedImage.Kind(rawValue: try fields.string("type")) else {
+            throw EventError(.invalidData, "an image's type is none of hero, gallery, attraction")
+        }
+        var digest: FileID?
+        if fields.raw("sha256") != nil {
+            digest = FileID(try fields.string("sha256").lowercased())
+            guard digest != nil else {
+                throw EventError(.invalidData, "an image's sha256 is not 64 hexadecimal digits")
+            }
+        }
+        return Image(
+            id: try fields.identifier("id"), url: url, kind: kind,
+            width: try fields.required(try fields.count("width"), "width"),
+            height: try fields.required(try fields.count("height"), "height"),
+            size: try fields.count("size"), sha256: digest)
+    }
+
+    /// Checks what the types do not say.
+    func check() throws(DownloadError) {
+        func require(_ isTrue: Bool, _ problem: String) throws(DownloadError) {
+            guard isTrue else { throw Self.invalid(problem) }
+        }
+        let id: String
+        do throws(EventError) { id = try CityData(json: cityData).id } catch {
+            throw Self.invalid(error.detail)
+        }
+        try require(EntityID(id) == EntityID(cityId), "it is about another city")
+        try require(images.count <= Self.imagesMax, "it has more than \(Self.imagesMax) images")
+        try require(
+            Set(images.map { EntityID($0.id) }).count == images.count, "two images share an id")
+        var contents: [URL: Image] = [:]
+        for image in images {
+            try require(
+                image.width >= 0 && image.height >= 0 && image.size ?? 0 >= 0,
+                "an image has less than nothing")
+            try require(
+                Self.isFetchable(image.url), "an image's url is not one of http or https")
+            if let twin = contents[image.url] {
+                try require(
+                    twin.size == image.size && twin.sha256 == image.sha256,
+                    "it says two things of one url")
+            }
+            contents[image.url] = image
+        }
+    }
+
+    /// Only these are asked, without a name or a password in them.
+    static func isFetchable(_ url: URL) -> Bool {
+        guard let origin = HTTPOrigin(url) else { return false }
+        return ["http", "https"].contains(origin.scheme) && url.user == nil && url.password == nil
+    }
+}
+
+/// Where manifests come from. An app with a protocol of its own brings its own.
+public protocol CityManifestSource: Sendable {
+    /// The manifest of a city.
+    ///
+    /// - Throws: `DownloadError` with `unavailable` to be asked again later, with any other code to
+    ///   end the job. Any other error is one of the connection: it is asked again.
+    func manifest(of cityId: String) async throws -> CityManifest
+}

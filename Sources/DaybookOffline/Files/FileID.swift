@@ -1,0 +1,94 @@
+// A file is named by its content. Spec/files.md.
+
+import Cryptography
+import Daybook
+
+/// The name of a file in the store: the SHA-256 of its content.
+public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
+    private let high: UInt128
+    private let low: UInt128
+
+    /// From the 32 bytes of the hash as two numbers, the first the more significant.
+    init(high: UInt128, low: UInt128) {
+        self.high = high
+        self.low = low
+    }
+
+    /// From 64 hexadecimal digits, lower case; nil for anything else.
+    public init?(_ text: String) {
+        let digits = Array(text.utf8)
+        guard digits.count == 64 else { return nil }
+        var halves: [UInt128] = [0, 0]
+        for (index, digit) in digits.enumerated() {
+            guard let value = Hexadecimal.value(of: digit) else { return nil }
+            halves[index / 32] = halves[index / 32] << 4 | UInt128(value)
+        }
+        self.init(high: halves[0], low: halves[1])
+    }
+
+    /// The id of a content. O(bytes).
+    public init(of content: [UInt8]) { self.init(hash: SHA256.hash(content)) }
+
+    /// From the 32 bytes of the hash.
+    init(hash: [UInt8]) {
+        let halves = hash.withUnsafeBytes {
+            (
+                UInt128(bigEndian: $0.loadUnaligned(as: UInt128.self)),
+                UInt128(bigEndian: $0.loadUnaligned(fromByteOffset: 16, as: UInt128.self))
+            )
+        }
+        self.init(high: halves.0, low: halves.1)
+    }
+
+    /// 64 hexadecimal digits, lower case.
+    public var description: String { Hexadecimal.text(of: bytes) }
+
+    /// The 32 bytes of the hash.
+    public var bytes: [UInt8] {
+        [high, low].flatMap { half in
+            stride(from: 120, through: 0, by: -8).map { UInt8(truncatingIfNeeded: half >> $0) }
+        }
+    }
+
+    /// The order of the digits.
+    public static func < (lhs: FileID, rhs: FileID) -> Bool {
+        (lhs.high, lhs.low) < (rhs.high, rhs.low)
+    }
+}
+
+extension StateWriter {
+    /// Adds a file's id.
+    mutating func add(_ file: FileID) {
+        for half in file.halves { add(half) }
+    }
+}
+
+extension StateReader {
+    /// Reads what `add(_:)` wrote.
+    mutating func file() throws(EventError) -> FileID {
+        FileID(high: try integer128(), low: try integer128())
+    }
+}
+
+extension FileID {
+    fileprivate var halves: [UInt128] { [high, low] }
+}
+
+/// Bytes as hexadecimal digits, lower case.
+enum Hexadecimal {
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    static func text(of bytes: [UInt8]) -> String {
+        String(
+            decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
+            as: UTF8.self)
+    }
+
+    static func value(of digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}

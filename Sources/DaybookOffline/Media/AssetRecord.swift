@@ -1,0 +1,345 @@
+// What is kept in memory of an asset: its entry of the stored state, byte for byte, so that one asset
+// is one allocation. Made by AssetsView, which finds it by the keys that stand in it. Spec/media.md,
+// MED-9.
+
+import Daybook
+import Foundation
+
+/// The last word on an asset: stored or removed.
+///
+/// In the order of the bytes: the id, the stamp, a tag. Behind the tag of one that is stored: its
+/// event, two bytes of flags, when it was taken, the owner, the checksum, the remote and the local
+/// id where there are any, and the rest.
+struct AssetRecord: Sendable {
+    let bytes: [UInt8]
+
+    private enum Tag {
+        static let removed: UInt8 = 0
+        static let stored: UInt8 = 1
+    }
+
+    private struct Flags: OptionSet {
+        let rawValue: UInt16
+        static let favorite = Flags(rawValue: 1)
+        static let archived = Flags(rawValue: 1 << 1)
+        static let trashed = Flags(rawValue: 1 << 2)
+        static let properties = Flags(rawValue: 1 << 3)
+        static let remoteId = Flags(rawValue: 1 << 4)
+        static let localId = Flags(rawValue: 1 << 5)
+        static let livePhoto = Flags(rawValue: 1 << 6)
+        static let duration = Flags(rawValue: 1 << 7)
+        static let width = Flags(rawValue: 1 << 8)
+        static let height = Flags(rawValue: 1 << 9)
+        /// Where the type's code stands.
+        static let typeShift: UInt16 = 10
+
+        init(rawValue: UInt16) { self.rawValue = rawValue }
+
+        init(_ asset: Asset, hasProperties: Bool) {
+            self = []
+            if asset.isFavorite { insert(.favorite) }
+            if asset.isArchived { insert(.archived) }
+            if asset.isTrashed { insert(.trashed) }
+            if hasProperties { insert(.properties) }
+            if asset.remoteId != nil { insert(.remoteId) }
+            if asset.localId != nil { insert(.localId) }
+            if asset.livePhotoVideoId != nil { insert(.livePhoto) }
+            if asset.durationSeconds != nil { insert(.duration) }
+            if asset.width != nil { insert(.width) }
+            if asset.height != nil { insert(.height) }
+            insert(Flags(rawValue: asset.type.code << Self.typeShift))
+        }
+
+        var type: AssetType? { AssetType(code: rawValue >> Self.typeShift) }
+    }
+
+    // MARK: Making one
+
+    /// An asset that was stored.
+    init(_ stored: AssetStored, _ event: Event) {
+        let asset = stored.asset
+        var writer = StateWriter()
+        writer.add(asset.id)
+        writer.add(event.stamp)
+        writer.add(byte: Tag.stored)
+        writer.add(event.id)
+        let flags = Flags(asset, hasProperties: stored.properties != nil).rawValue
+        writer.add(byte: UInt8(truncatingIfNeeded: flags))
+        writer.add(byte: UInt8(truncatingIfNeeded: flags >> 8))
+        writer.add(packed: asset.fileCreatedAt)
+        writer.add(asset.ownerId)
+        writer.add(asset.checksum)
+        if let id = asset.remoteId { writer.add(id) }
+        if let id = asset.localId { writer.add(id) }
+        writer.add(asset.fileName)
+        writer.add(packed: asset.fileModifiedAt)
+        writer.add(packed: asset.updatedAt)
+        if let id = asset.livePhotoVideoId { writer.add(id) }
+        if let duration = asset.durationSeconds { writer.add(duration) }
+        if let width = asset.width { writer.add(count: width) }
+        if let height = asset.height { writer.add(count: height) }
+        bytes = writer.trimmedBytes
+    }
+
+    /// An asset that was removed.
+    init(removed assetId: String, _ stamp: Stamp) {
+        var writer = StateWriter()
+        writer.add(assetId)
+        writer.add(stamp)
+        writer.add(byte: Tag.removed)
+        bytes = writer.bytes
+    }
+
+    /// An entry of a stored state.
+    init(from reader: inout StateReader) throws(EventError) {
+        let entry = try reader.bytes { (reader) throws(EventError) in
+            try reader.checkString()
+            _ = try reader.stamp()
+            switch try reader.byte() {
+            case Tag.removed: break
+            case Tag.stored: try Self.check(&reader)
+            default: throw reader.fault("an asset is of no known kind")
+            }
+        }
+        bytes = Array(entry)
+    }
+
+    private static func check(_ reader: inout StateReader) throws(EventError) {
+        _ = try reader.uuid()
+        let flags = try flags(&reader)
+        guard flags.type != nil else { throw reader.fault("an asset is of no known type") }
+        try reader.checkPackedTime()
+        // The owner, the checksum and the ids.
+        let ids = [flags.contains(.remoteId), flags.contains(.localId)].count(where: \.self)
+        for _ in 0..<2 + ids { try reader.checkString() }
+        try reader.checkString()
+        try reader.checkPackedTime()
+        try reader.checkPackedTime()
+        if flags.contains(.livePhoto) { try reader.checkString() }
+        if flags.contains(.duration) {
+            let duration = try reader.double()
+            guard duration.isFinite else { throw reader.fault("a duration is no number") }
+        }
+        if flags.contains(.width) { _ = try reader.nonNegative() }
+        if flags.contains(.height) { _ = try reader.nonNegative() }
+    }
+
+    private static func flags(_ reader: inout StateReader) throws(EventError) -> Flags {
+        let low = try reader.byte()
+        return Flags(rawValue: UInt16(low) | UInt16(try reader.byte()) << 8)
+    }
+
+    // MARK: Reading it
+
+    /// What decides between two events about the asset.
+    var stamp: Stamp { read { (reader) throws(EventError) in try reader.stamp() } ?? .least }
+
+    /// Whether it is there.
+    var isStored: Bool { bytes[stampRange.upperBound] == Tag.stored }
+
+    /// The event that has stored it; nil for one that was removed.
+    var event: UUID? {
+        guard isStored else { return nil }
+        return read { (reader) throws(EventError) in
+            _ = try reader.stamp()
+            _ = try reader.byte()
+            return try reader.uuid()
+        }
+    }
+
+    /// Whether its event has members that the type does not name.
+    var hasProperties: Bool { flags.contains(.properties) }
+
+    /// Whether the user likes it best.
+    var isFavorite: Bool { flags.contains(.favorite) }
+
+    /// What it is.
+    var type: AssetType { flags.type ?? .other }
+
+    /// Whether the server has it, and does not keep it in the trash, and the device has it, too.
+    var isBackedUpCopy: Bool {
+        flags.isSuperset(of: [.remoteId, .localId]) && !flags.contains(.trashed)
+    }
+
+    private var flags: Flags {
+        guard isStored else { return [] }
+        let offset = stampRange.upperBound + 1 + 16
+        return Flags(rawValue: UInt16(bytes[offset]) | UInt16(bytes[offset + 1]) << 8)
+    }
+
+    /// The id.
+    var id: String { string(idRange) }
+
+    /// The device's id, if there is one.
+    var localId: String? { localIdRange.flatMap(string) }
+
+    private func string(_ range: Range<Int>) -> String {
+        String(decoding: bytes[textRange(range)], as: UTF8.self)
+    }
+
+    /// The asset; nil if it was removed.
+    var asset: Asset? {
+        let tag = stampRange.upperBound
+        guard bytes[tag] == Tag.stored else { return nil }
+        var reader = StateReader(bytes)
+        // The bytes were checked when they were taken in.
+        return try? Self.asset(&reader, flagsAt: tag + 1 + 16)
+    }
+
+    private func read<Value>(
+        _ body: (inout StateReader) throws(EventError) -> Value
+    ) -> Value? {
+        var reader = StateReader(bytes)
+        do throws(EventError) {
+            try reader.skip(idRange.upperBound)
+            return try body(&reader)
+        } catch { return nil }
+    }
+
+    private static func asset(
+        _ reader: inout StateReader, flagsAt offset: Int
+    ) throws(EventError) -> Asset {
+        var front = reader
+        let id = try front.string()
+        try reader.skip(offset)
+        let flags = try flags(&reader)
+        let fileCreatedAt = try reader.packedTime()
+        let ownerId = try reader.string()
+        let checksum = try reader.string()
+        let remoteId = flags.contains(.remoteId) ? try reader.string() : nil
+        let localId = flags.contains(.localId) ? try reader.string() : nil
+        let fileName = try reader.string()
+        let fileModifiedAt = try reader.packedTime()
+        let updatedAt = try reader.packedTime()
+        let livePhotoVideoId = flags.contains(.livePhoto) ? try reader.string() : nil
+        let duration = flags.contains(.duration) ? try reader.double() : nil
+        let width = flags.contains(.width) ? try reader.nonNegative() : nil
+        let height = flags.contains(.height) ? try reader.nonNegative() : nil
+        return Asset(
+            id: id, remoteId: remoteId, localId: localId, ownerId: ownerId, checksum: checksum,
+            type: flags.type ?? .other, fileName: fileName, fileCreatedAt: fileCreatedAt,
+            fileModifiedAt: fileModifiedAt, updatedAt: updatedAt, durationSeconds: duration,
+            width: width, height: height, livePhotoVideoId: livePhotoVideoId,
+            isFavorite: flags.contains(.favorite), isArchived: flags.contains(.archived),
+            isTrashed: flags.contains(.trashed))
+    }
+
+    // MARK: Where its keys are
+
+    /// The id with its length.
+    var idRange: Range<Int> { 0..<endOfString(0) }
+
+    private var stampRange: Range<Int> {
+        let start = idRange.upperBound
+        return start..<endOfNumber(endOfNumber(start) + 16)
+    }
+
+    /// The owner and the checksum with their lengths; nil for one that was removed.
+    var checksumRange: Range<Int>? {
+        let tag = stampRange.upperBound
+        guard bytes[tag] == Tag.stored else { return nil }
+        let start = endOfPackedTime(tag + 1 + 16 + 2)
+        return start..<endOfString(endOfString(start))
+    }
+
+    /// The owner with its length.
+    var ownerRange: Range<Int>? {
+        guard let start = checksumRange?.lowerBound else { return nil }
+        return start..<endOfString(start)
+    }
+
+    /// The server's id with its length, if there is one.
+    var remoteIdRange: Range<Int>? {
+        guard flags.contains(.remoteId), let start = checksumRange?.upperBound else { return nil }
+        return start..<endOfString(start)
+    }
+
+    /// The device's id with its length, if there is one.
+    var localIdRange: Range<Int>? {
+        guard flags.contains(.localId), let checksum = checksumRange?.upperBound else {
+            return nil
+        }
+        let start = remoteIdRange?.upperBound ?? checksum
+        return start..<endOfString(start)
+    }
+
+    /// When it was taken.
+    var fileCreatedAt: Timestamp? {
+        guard isStored else { return nil }
+        var reader = StateReader(bytes)
+        do throws(EventError) {
+            try reader.skip(stampRange.upperBound + 1 + 16 + 2)
+            return try reader.packedTime().moment
+        } catch { return nil }
+    }
+
+    private func endOfNumber(_ start: Int) -> Int {
+        var offset = start
+        while bytes[offset] >= 0x80 { offset += 1 }
+        return offset + 1
+    }
+
+    private func endOfString(_ start: Int) -> Int {
+        var offset = start
+        var length = Int(bytes[offset] & 0x7F)
+        var shift = 7
+        while bytes[offset] >= 0x80 {
+            offset += 1
+            length |= Int(bytes[offset] & 0x7F) << shift
+            shift += 7
+        }
+        return offset + 1 + length
+    }
+
+    private func endOfPackedTime(_ start: Int) -> Int {
+        bytes[start] == PackedTime.moment ? endOfNumber(start + 1) : endOfString(start + 1)
+    }
+}
+
+extension AssetRecord: Comparable {
+    /// The record of one asset with one stamp is one.
+    static func == (lhs: AssetRecord, rhs: AssetRecord) -> Bool { lhs.bytes == rhs.bytes }
+
+    /// By stamp, then by id: of several with one key the greatest counts.
+    static func < (lhs: AssetRecord, rhs: AssetRecord) -> Bool {
+        let (a, b) = (lhs.stamp, rhs.stamp)
+        return a == b ? lhs.idPrecedes(rhs) : a < b
+    }
+
+    /// Orders by the bytes of the ids.
+    func idPrecedes(_ other: AssetRecord) -> Bool {
+        let (a, b) = (idRange, other.idRange)
+        // The text begins behind its length, which takes as many bytes as the end says.
+        let one = bytes.span.extracting(textRange(a))
+        let two = other.bytes.span.extracting(other.textRange(b))
+        for index in 0..<min(one.count, two.count) where one[index] != two[index] {
+            return one[index] < two[index]
+        }
+        return one.count < two.count
+    }
+
+    private func textRange(_ range: Range<Int>) -> Range<Int> {
+        endOfNumber(range.lowerBound)..<range.upperBound
+    }
+}
+
+extension Stamp {
+    fileprivate static let least = Stamp(
+        time: Timestamp(milliseconds: .min), source: 0, sequence: 0)
+}
+
+extension AssetType {
+    fileprivate var code: UInt16 {
+        switch self {
+        case .image: 0
+        case .video: 1
+        case .audio: 2
+        case .other: 3
+        }
+    }
+
+    fileprivate init?(code: UInt16) {
+        guard let type = Self.allCases.first(where: { $0.code == code }) else { return nil }
+        self = type
+    }
+}

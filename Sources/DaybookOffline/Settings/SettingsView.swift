@@ -1,0 +1,106 @@
+// The settings of a log: one register for each key. Spec/views.md; Spec/settings.md.
+
+import Daybook
+import HashTreeCollections
+
+/// The values of all keys.
+public struct SettingsView: ListableView {
+    public static let name = "settings"
+    public static let version = 1
+    public static let eventTypes: Set<String>? = [SettingPut.type, SettingDeleted.type]
+
+    /// The JSON text of each value; nil once it was deleted.
+    private var settings: TreeDictionary<EntityID, Register<[UInt8]?>> = [:]
+    /// Events whose data no rule can make sense of.
+    public private(set) var ignored = 0
+
+    public init() {}
+
+    public mutating func fold(_ event: Event) {
+        do {
+            guard let change = try Self.change(event) else { return }
+            settings[EntityID(change.key)].set(change.value, event.stamp)
+        } catch { ignored += 1 }
+    }
+
+    /// What an event does to a setting; nil if it is about something else.
+    private static func change(_ event: Event) throws -> (key: String, value: [UInt8]?)? {
+        guard event.type.hasPrefix("daybook.setting.") else { return nil }
+        switch event.type {
+        case SettingPut.type:
+            let put = try event.payload(as: SettingPut.self)
+            return (put.key, put.value)
+        case SettingDeleted.type: return (try event.payload(as: SettingDeleted.self).key, nil)
+        default: return nil
+        }
+    }
+
+    /// The value of a key; nil if none was put, if it was deleted, or if what was put is of another
+    /// type. O(bytes of the value).
+    public subscript<Value>(key: SettingKey<Value>) -> Value? {
+        json(of: key.name).flatMap(Value.init(settingJSON:))
+    }
+
+    /// The value of a setting, or its default. O(bytes of the value).
+    public subscript<Value>(setting: UserSetting<Value>) -> Value {
+        self[setting.key] ?? setting.defaultValue
+    }
+
+    /// The JSON text of a value; nil if there is none. O(1).
+    func json(of key: String) -> [UInt8]? { settings[EntityID(key)]?.value }
+
+    /// Which event has put or deleted the value; nil if none has. O(1).
+    func stamp(of key: String) -> Stamp? { settings[EntityID(key)]?.stamp }
+
+    public func rows() -> [ViewRow] {
+        settings.keys.sorted().compactMap { key in
+            guard let value = json(of: key.string) else { return nil }
+            var row = ViewRow()
+            row.add("key", key.string)
+            row.add("value", raw: value)
+            return row
+        }
+    }
+}
+
+extension SettingsView {
+    public func encodedState() -> [UInt8]? {
+        var writer = StateWriter()
+        writer.add(count: ignored)
+        var entries = writer.entries(count: settings.count)
+        for (key, setting) in settings {
+            writer.begin(key, of: &entries)
+            writer.add(setting.value != nil)
+            if let value = setting.value { writer.add(String(decoding: value, as: UTF8.self)) }
+            writer.add(setting.stamp)
+        }
+        writer.end(entries)
+        return writer.bytes
+    }
+
+    public init(encodedState: [UInt8]) throws {
+        var reader = StateReader(encodedState)
+        ignored = try reader.tally()
+        var settings = self.settings
+        try reader.entries { (reader, key) throws(EventError) in
+            let value = try reader.bool() ? Array(try reader.string().utf8) : nil
+            if let value, (try? JSONValue(value.span.bytes)) == nil {
+                throw reader.fault("a value is not JSON")
+            }
+            settings[key] = Register(value, try reader.stamp())
+        }
+        try reader.finish()
+        self.settings = settings
+    }
+}
+
+extension SettingsView: CompactableView {
+    /// Needed is the event that holds the setting's register; also a deletion, which may have to
+    /// pass an older event.
+    public func retention(of event: Event) -> Retention {
+        do {
+            guard let change = try Self.change(event) else { return .unconcerned }
+            return .of(event, heldBy: [settings[EntityID(change.key)]?.stamp])
+        } catch { return .needed(.notUnderstood) }
+    }
+}

@@ -1,0 +1,35 @@
+// Settings in a transaction, beside whatever else it records. Used by SettingsCommands in Daybook, by
+// migrations, and by apps. Spec/settings.md, SET-1.
+
+import Daybook
+
+extension EventStore.Transaction {
+    /// Puts a value, also over one that was put while the clock was ahead. If it is there already,
+    /// nothing is added.
+    ///
+    /// - Throws: `EventError` (`refused`) for an empty key or that of a secret; what the value's
+    ///   encoder throws.
+    public mutating func put<Value>(_ key: SettingKey<Value>, _ value: Value) throws {
+        let put = try SettingPut(key: key.name, value: value)
+        let settings = view(SettingsView.self)
+        guard settings.json(of: key.name) != put.value else { return }
+        try append(put, replacing: settings.stamp(of: key.name))
+    }
+
+    /// Puts the value of a setting. As the one for keys.
+    public mutating func put<Value>(_ setting: UserSetting<Value>, _ value: Value) throws {
+        try put(setting.key, value)
+    }
+
+    /// Deletes a value. If there is none, nothing is added.
+    public mutating func delete<Value>(_ key: SettingKey<Value>) throws {
+        let settings = view(SettingsView.self)
+        guard settings.json(of: key.name) != nil else { return }
+        try append(SettingDeleted(key: key.name), replacing: settings.stamp(of: key.name))
+    }
+
+    /// Deletes what was put for a setting. As the one for keys.
+    public mutating func delete<Value>(_ setting: UserSetting<Value>) throws {
+        try delete(setting.key)
+    }
+}

@@ -1,0 +1,75 @@
+// Whether a backup may start now, by the user's settings. Uploading is the app's. Spec/media.md,
+// MED-21.
+
+import Daybook
+import Foundation
+
+/// The state of the device by which a backup is decided.
+public struct BackupConditions: Hashable, Sendable {
+    /// The network.
+    public var network: NetworkPath
+    /// Whether the device is on its charger.
+    public var isCharging: Bool
+    /// Whether the app is in the background.
+    public var isInBackground: Bool
+
+    /// Creates conditions.
+    public init(network: NetworkPath, isCharging: Bool, isInBackground: Bool = false) {
+        self.network = network
+        self.isCharging = isCharging
+        self.isInBackground = isInBackground
+    }
+}
+
+/// A decision about the start of a backup.
+public enum BackupDecision: Hashable, Sendable {
+    /// The backup may start now.
+    case start
+    /// The backup may start at this time, if settings and conditions stay as they are.
+    case wait(until: Timestamp)
+    /// The backup may not start.
+    case refused(Reason)
+
+    /// Why a backup may not start.
+    public enum Reason: String, Hashable, Sendable, CaseIterable {
+        /// `autoBackup` is off or was never put.
+        case off
+        /// `backgroundBackup` is off or was never put, and the app is in the background.
+        case offInBackground
+        /// There is no network.
+        case noNetwork
+        /// `backupRequireWifi` is on, and the network is paid by volume.
+        case metered
+        /// `backupRequireCharging` is on, and the device is not on its charger.
+        case notCharging
+    }
+}
+
+extension DeviceMediaCommands {
+    /// Decides by the settings of this store about the start of a backup. O(1).
+    ///
+    /// - Parameters:
+    ///   - conditions: the device's network, charger and app state.
+    ///   - changedAt: when something was changed last that is to be backed up; a backup waits
+    ///     `backupTriggerDelay` minutes from then on. nil for one that has waited.
+    ///   - now: the moment that is asked about.
+    public func backupDecision(
+        under conditions: BackupConditions, changedAt: Date? = nil, at now: Date = Date()
+    ) -> BackupDecision {
+        let settings = store.view(SettingsView.self)
+        guard settings[.autoBackup] ?? false else { return .refused(.off) }
+        guard !conditions.isInBackground || settings[.backgroundBackup] ?? false else {
+            return .refused(.offInBackground)
+        }
+        guard conditions.network != .none else { return .refused(.noNetwork) }
+        guard conditions.network == .wifi || !(settings[.backupRequireWifi] ?? false) else {
+            return .refused(.metered)
+        }
+        guard conditions.isCharging || !(settings[.backupRequireCharging] ?? false) else {
+            return .refused(.notCharging)
+        }
+        guard let changedAt, let minutes = settings[.backupTriggerDelay] else { return .start }
+        let start = changedAt.addingTimeInterval(Double(max(0, minutes)) * 60)
+        return start <= now ? .start : .wait(until: Timestamp(start))
+    }
+}

@@ -1,0 +1,35 @@
+// A sync service that does what the user's settings allow. Spec/triggers.md.
+
+import Daybook
+
+extension SyncService {
+    /// Creates a service that the user's settings limit: with `autoSync` off nothing is done but what
+    /// `syncNow()` asks for; with `wifiOnlyDownload` on, what other devices have recorded is not read
+    /// over a network that is paid by volume, while the outbox is shipped.
+    ///
+    /// - Parameters:
+    ///   - store: the store that is kept in step.
+    ///   - transport: how a request reaches the server.
+    ///   - credentials: where tokens come from.
+    ///   - options: how it is done.
+    ///   - user: the user whose settings count; nil for no limits.
+    ///   - reachability: the source of the network's state. The system's reports none on a machine
+    ///     without a default route: for a server on it, give `AlwaysReachable()`.
+    public convenience init(
+        _ store: OfflineStore, transport: any Transport,
+        credentials: any Credentials = NoCredentials(),
+        options: Replayer.Options = Replayer.Options(), user: String? = nil,
+        reachability: any Reachability = SystemReachability()
+    ) {
+        self.init(
+            store.events, transport: transport, credentials: credentials, options: options,
+            rules: user.map { user in
+                store.query(PreferencesView.self) { view in
+                    let preferences = view[user]
+                    return SyncRules(
+                        isAllowed: preferences.autoSync,
+                        readsOverMetered: !preferences.wifiOnlyDownload)
+                }
+            }, reachability: reachability)
+    }
+}

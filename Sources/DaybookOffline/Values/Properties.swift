@@ -1,0 +1,24 @@
+// Members of a JSON object that its type has no name for, kept as they were written. Used by assets and
+// by cached content. Spec/media.md, MED-2; Spec/content.md, CONT-37.
+
+import Daybook
+
+/// Checks properties: one JSON object with members that the type does not name.
+///
+/// - Parameters:
+///   - properties: the object's text, if there is one.
+///   - names: the members that the type names.
+/// - Returns: the object without white space between its members; nil if it has none.
+/// - Throws: `EventError` (`notJSON`, `invalidData`) for a value that is no object, and for a member
+///   that the type names.
+func checkedProperties(
+    _ properties: [UInt8]?, beside names: [StaticString]
+) throws(EventError) -> [UInt8]? {
+    guard let properties else { return nil }
+    let fields = try JSONFields(properties, place: "properties")
+    if let name = names.first(where: { fields.raw($0) != nil }) {
+        throw EventError(
+            .invalidData, "properties.\(name) is a member of the type itself; remove it")
+    }
+    return fields.others(than: [])
+}

@@ -1,0 +1,91 @@
+// A reply of the sync protocol, gathered in memory up to its limit: what HTTPTransport and
+// SupabaseTransport have in common. Spec/sync-protocol.md; Spec/secrets.md, SEC-20, SEC-24.
+
+import EventSourcing
+import Foundation
+import Synchronization
+
+extension BoundedHTTPClient {
+    /// Carries one request of the sync protocol.
+    ///
+    /// - Parameter account: the server's name for the account whose events they are; nil: it is not
+    ///   said, and the reply's is not checked.
+    /// - Throws: as `send(_:token:to:)`; `replyTooLong`; `malformedReply` for a body with a content
+    ///   encoding; `wrongAccount`.
+    func send(
+        _ request: BoundedHTTPRequest, token: String?, account: String? = nil
+    ) async throws -> TransportReply {
+        var request = request
+        if let account { request.set(AccountHeader.name, AccountHeader.value(for: account)) }
+        let body = ReplyBody()
+        let head = try await send(request, token: token, to: body)
+        let place = request.url.host ?? "server"
+        guard head.isPlain else {
+            throw TransportError(
+                .malformedReply, place: place, "the reply has a content encoding, which is refused")
+        }
+        // Before the status: where accounts are mixed up nothing of the reply counts.
+        if let account, let named = head[AccountHeader.name],
+            !AccountHeader.account(of: named).utf8.elementsEqual(account.utf8)
+        {
+            throw TransportError(
+                .wrongAccount, place: place,
+                "the token is for another account than \(account), to which the log belongs; "
+                    + "sign in as \(account)")
+        }
+        guard let bytes = body.bytes else {
+            throw TransportError(
+                .replyTooLong, place: place, "the reply has more than \(ReplyBody.bytesMax) bytes")
+        }
+        return TransportReply(
+            status: head.status, body: bytes, date: head["Date"].flatMap(HTTPDate.parse),
+            retryAfterSeconds: head["Retry-After"].flatMap {
+                HTTPDate.retryAfterSeconds($0, now: head["Date"])
+            },
+            next: head["Link"].flatMap(LinkHeader.next).flatMap {
+                Self.cursor($0, from: request.url)
+            })
+    }
+
+    /// A link is relative to the page that has it; a cursor must mean the same by itself. A link to
+    /// another server would never be followed, and is none.
+    private static func cursor(_ link: String, from page: URL) -> String? {
+        let isRooted = link.hasPrefix("/") && !link.hasPrefix("//")
+        guard !isRooted else { return link }
+        guard let target = try? HTTPOrigin.page(link, from: page),
+            let parts = URLComponents(url: target, resolvingAgainstBaseURL: true)
+        else { return nil }
+        let path = parts.percentEncodedPath
+        return (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
+    }
+}
+
+/// Gathers a body up to its limit, and asks for no more of a reply that is refused.
+final class ReplyBody: ResponseBodyHandler {
+    /// Bytes of a reply that are read at most.
+    static let bytesMax = 4 * 1024 * 1024
+
+    private let content = Mutex<[UInt8]?>([])
+
+    /// The bytes; nil if they were too many.
+    var bytes: [UInt8]? { content.withLock { $0 } }
+
+    func begin(_ head: BoundedHTTPResponseHead) -> Bool {
+        guard head["Content-Length"].flatMap({ Int($0) }) ?? 0 <= Self.bytesMax else {
+            content.withLock { $0 = nil }
+            return false
+        }
+        return head.isPlain
+    }
+
+    func receive(_ bytes: [UInt8]) -> Bool {
+        content.withLock { content in
+            guard (content?.count ?? .max) <= Self.bytesMax - bytes.count else {
+                content = nil
+                return false
+            }
+            content? += bytes
+            return true
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// What every request of the library obeys, whichever HTTP client the system has: to whom a token
+// goes, what is asked for, what is refused. Below HTTPTransport, SupabaseTransport and the
+// downloads; above CurlClient (Linux) or URLSessionClient (Apple systems).
+// Spec/sync-protocol.md; Spec/secrets.md, SEC-17 to SEC-25.
+
+import Foundation
+
+/// Carries requests. Keeps no cookies, no cache and no passwords, answers no demand for a password,
+/// decodes nothing, and follows no redirection.
+public final class BoundedHTTPClient: Sendable {
+    #if canImport(Darwin)
+        private typealias SystemClient = URLSessionClient
+    #elseif os(Linux)
+        private typealias SystemClient = CurlClient
+    #else
+        #error("Daybook has HTTP clients for Apple systems and for Linux only")
+    #endif
+
+    /// How long requests may take.
+    struct Timeouts: Sendable {
+        /// How long the server may be silent, connecting included.
+        var silenceSeconds: Double
+        /// How long a request may take altogether; nil: as long as it is never silent.
+        var requestSeconds: Double?
+    }
+
+    /// What connections are made with.
+    struct Route: Sendable {
+        var certificate: ClientCertificate?
+        var proxy: HTTPProxy?
+        var authoritiesFile: String?
+    }
+
+    private struct Setup: Sendable {
+        var headers: HTTPHeaders
+        /// For the app's own servers.
+        var own: SystemClient
+        /// For all others: presents no certificate.
+        var other: SystemClient
+    }
+
+    private let setup: Result<Setup, TransportError>
+    private let allowsTokenInClear: Bool
+
+    /// Creates a client. Options that cannot be used are refused by `check()`, and by every request.
+    ///
+    /// - Parameters:
+    ///   - options: headers, certificate, proxy, limits.
+    ///   - requestSeconds: how long a request may take altogether; nil: as long as it likes.
+    ///   - names: names of headers in lower case that the caller sets by itself.
+    public init(
+        _ options: HTTPOptions, requestSeconds: Double?, reserving names: Set<String> = []
+    ) {
+        allowsTokenInClear = options.allowsTokenInClear
+        let timeouts = Timeouts(
+            silenceSeconds: options.timeoutSeconds, requestSeconds: requestSeconds)
+        setup = Result { () throws(TransportError) in
+            try options.proxy?.check()
+            var route = Route(proxy: options.proxy, authoritiesFile: options.authoritiesFile)
+            let other = try SystemClient(timeouts, route)
+            route.certificate = options.certificate
+            return Setup(
+                headers: try HTTPHeaders(options.headers, reserving: names),
+                own: route.certificate == nil ? other : try SystemClient(timeouts, route),
+                other: other)
+        }
+    }
+
+    /// Creates a client for syncing: a reply that comes byte by byte is one thing, silence another,
+    /// so the whole may take four times as long.
+    convenience init(forSyncing options: HTTPOptions, reserving names: Set<String> = []) {
+        self.init(options, requestSeconds: 4 * options.timeoutSeconds, reserving: names)
+    }
+
+    /// Checks the options.
+    ///
+    /// - Throws: `TransportError` with `badHeader`, `reservedHeader`, `badProxy`, `badCertificate` or
+    ///   `certificatesUnsupported`.
+    public func check() throws(TransportError) { _ = try setup.get() }
+
+    /// Carries one request. Cancelling the calling task ends it at once.
+    ///
+    /// - Parameters:
+    ///   - request: without the app's headers and the token.
+    ///   - token: the bearer token, if there is one.
+    ///   - isOwn: whether the server is the app's own: it gets the app's headers and certificate.
+    ///   - handler: receives the reply.
+    /// - Returns: status and header fields; also where the handler has ended the request.
+    /// - Throws: `TransportError`: as `check()`, `badEndpoint`, `tokenInClear` or `badToken` before
+    ///   anything is sent; `connectionFailed`, `timedOut` or `malformedReply` where no complete
+    ///   reply came. `CancellationError`.
+    public func send(
+        _ request: BoundedHTTPRequest, token: String?, isOwn: Bool = true,
+        to handler: any ResponseBodyHandler
+    ) async throws -> BoundedHTTPResponseHead {
+        let setup = try setup.get()
+        let origin = try HTTPOrigin(endpoint: request.url)
+        var request = request
+        request.set("Accept-Encoding", "identity")
+        let headers = isOwn ? setup.headers.fields : []
+        // What the request says by itself counts: an app's header must not change what it asks for.
+        for (name, value) in headers { request.setDefault(name, value) }
+        if let token {
+            try HTTPHeaders.checkToken(token, place: "token")
+            request.set("Authorization", "Bearer \(token)")
+        }
+        // An app's header may hold a password for a proxy.
+        let hasSecret = token != nil || !headers.isEmpty
+        guard !hasSecret || !origin.isInClear || allowsTokenInClear else {
+            throw TransportError(
+                .tokenInClear, place: origin.host,
+                "the \(token == nil ? "app's headers" : "token") would go there in the clear; "
+                    + "use https, or allow plain http")
+        }
+        for (name, value) in request.fields where !HTTPHeaders.isSafe(value) {
+            throw TransportError(.badHeader, place: name, "its value has control characters")
+        }
+        try Task.checkCancellation()
+        return try await (isOwn ? setup.own : setup.other).send(request, to: origin, handler)
+    }
+}
+
+extension HTTPProxy {
+    /// - Throws: `TransportError` with `badProxy`.
+    fileprivate func check() throws(TransportError) {
+        guard url.scheme?.lowercased() == "http", let host = url.host, !host.isEmpty,
+            url.user == nil, url.password == nil, (try? HTTPOrigin(endpoint: url)) != nil
+        else {
+            throw TransportError(
+                .badProxy, place: "proxy",
+                "its address is not http://host:port; a user name goes into `user`")
+        }
+        for text in [user, password].compactMap(\.self) where !HTTPHeaders.isSafe(text) {
+            throw TransportError(
+                .badProxy, place: "proxy", "its user name or password has control characters")
+        }
+    }
+}
+
+extension BoundedHTTPClient: CustomReflectable {
+    /// Shows nothing: an app's headers may hold a password.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

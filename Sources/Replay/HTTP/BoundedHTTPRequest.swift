@@ -1,0 +1,69 @@
+// A request, the head of its reply, and where the reply's body goes: what BoundedHTTPClient and the two
+// sessions beneath it speak in.
+
+import Foundation
+
+/// A request without what every request of a client carries.
+public struct BoundedHTTPRequest: Sendable {
+    /// Where it goes.
+    public var url: URL
+    /// Header fields, each name once.
+    public private(set) var fields: [(name: String, value: String)] = []
+    /// The body: such a request is a POST, one without a GET.
+    public var body: [UInt8]?
+
+    /// Creates a request.
+    public init(_ url: URL) { self.url = url }
+
+    /// Sets a header field in place of the one of that name, whatever its case.
+    public mutating func set(_ name: String, _ value: String) {
+        fields.removeAll { $0.name.lowercased() == name.lowercased() }
+        fields.append((name, value))
+    }
+
+    /// Sets a header field unless there is one of that name, whatever its case.
+    public mutating func setDefault(_ name: String, _ value: String) {
+        guard !fields.contains(where: { $0.name.lowercased() == name.lowercased() }) else { return }
+        fields.append((name, value))
+    }
+}
+
+/// Status and header fields of a reply.
+public struct BoundedHTTPResponseHead: Sendable {
+    /// The HTTP status.
+    public var status: Int
+    private var fields: [String: String] = [:]
+
+    /// Creates a head.
+    public init(status: Int, _ fields: [String: String] = [:]) {
+        self.status = status
+        for (name, value) in fields { add(name, value) }
+    }
+
+    /// Adds a field. Fields of one name count as one list (RFC 9110, section 5.3).
+    public mutating func add(_ name: String, _ value: String) {
+        let name = name.lowercased()
+        fields[name] = fields[name].map { "\($0), \(value)" } ?? value
+    }
+
+    /// The value of a field, whatever the case of its name.
+    public subscript(_ name: String) -> String? { fields[name.lowercased()] }
+
+    /// Whether the body has no content encoding.
+    public var isPlain: Bool {
+        ["", "identity"].contains((self["Content-Encoding"] ?? "").lowercased())
+    }
+}
+
+/// Receives a reply as it comes. All calls for one request come one after the other, on a thread
+/// that may block.
+public protocol ResponseBodyHandler: Sendable {
+    /// Receives status and header fields, before the first byte of the body.
+    ///
+    /// - Returns: false to end the request here.
+    func begin(_ head: BoundedHTTPResponseHead) -> Bool
+    /// Receives the next bytes of the body.
+    ///
+    /// - Returns: false to end the request here.
+    func receive(_ bytes: [UInt8]) -> Bool
+}

@@ -1,0 +1,98 @@
+// Events of photos, albums and the device's media library about few ids, so that they meet: assets
+// with one remote id, links to what is not there. Feeds RandomEvents.
+
+import DaybookOffline
+import DaybookTestKit
+import Foundation
+
+extension Choices {
+    private static let assetIDs = ["a", "b", "c", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\"]
+
+    /// An asset with few different keys.
+    package mutating func asset(id: String? = nil) -> Asset {
+        var asset = Asset(
+            id: id ?? element(of: Self.assetIDs), ownerId: element(of: ["u", "caf\u{E9}"]),
+            checksum: element(of: ["1", "2", "3"]), type: element(of: AssetType.allCases),
+            fileName: element(of: ["", "IMG.jpg", "\u{0}\"\\\u{1F}"]), fileCreatedAt: takenAt(),
+            fileModifiedAt: zonedTime(), updatedAt: zonedTime())
+        if bool() { asset.remoteId = element(of: ["r", "s", "cafe\u{301}"]) }
+        if bool() { asset.localId = element(of: ["1000", "1001", "caf\u{E9}/L0/001"]) }
+        guard bool() else { return asset }
+        asset.durationSeconds = bool() ? Double(int(in: 0...99)) / 7 : nil
+        if bool() { (asset.width, asset.height) = (int(in: 0...9), .max) }
+        if bool(oneIn: 4) { asset.livePhotoVideoId = element(of: Self.assetIDs) }
+        asset.isFavorite = bool()
+        asset.isArchived = bool()
+        asset.isTrashed = bool(oneIn: 4)
+        return asset
+    }
+
+    /// Few moments, some of them in another offset, some at the ends of what there is.
+    private mutating func takenAt() -> ZonedTime {
+        guard bool(oneIn: 4) else {
+            return ZonedTime(Timestamp(milliseconds: Int64(int(in: -3...9))))
+        }
+        let ends = [Timestamp(milliseconds: .min), Timestamp(milliseconds: .max)]
+        return bool() ? zonedTime() : ZonedTime(element(of: ends))
+    }
+
+    /// The data of any event of photos, albums and the device's media library.
+    package mutating func mediaPayload() -> any EventPayload {
+        switch int(in: 0...11) {
+        case 0...3:
+            let properties = #"{"exif":{"iso":100,"lens":"f\/2 \#(int(in: 0...9))"},"x":[1,null]}"#
+            return AssetStored(asset(), properties: bool(oneIn: 3) ? Array(properties.utf8) : nil)
+        case 4: return AssetRemoved(assetId: element(of: Self.assetIDs))
+        case 5...9: return albumPayload()
+        default: return deviceMediaPayload()
+        }
+    }
+
+    private mutating func albumPayload() -> any EventPayload {
+        let album = element(of: ["summer", "pets", "caf\u{E9}"])
+        switch int(in: 0...5) {
+        case 0, 1:
+            return AlbumStored(
+                Album(
+                    id: album, remoteId: bool() ? element(of: ["r", "s"]) : nil,
+                    ownerId: entityID(), name: element(of: ["", "Summer"]),
+                    createdAt: zonedTime(), modifiedAt: zonedTime(),
+                    startDate: bool() ? zonedTime() : nil, endDate: bool() ? takenAt() : nil,
+                    thumbnailAssetId: bool() ? element(of: Self.assetIDs) : nil))
+        case 2: return AlbumRemoved(albumId: album)
+        case 3: return AlbumUnlinked(links(of: album))
+        default: return AlbumLinked(links(of: album))
+        }
+    }
+
+    private mutating func links(of album: String) -> AlbumLinks {
+        let assets = array(0...3) { $0.element(of: Self.assetIDs) }
+        let users = array((assets.isEmpty ? 1 : 0)...2) { $0.element(of: ["u", "v"]) }
+        return AlbumLinks(albumId: album, assetIds: assets, userIds: users)
+    }
+
+    private mutating func deviceMediaPayload() -> any EventPayload {
+        let id = element(of: Self.assetIDs)
+        let platform = element(of: DevicePlatform.allCases)
+        switch int(in: 0...7) {
+        case 0:
+            return BackupAlbumStored(
+                BackupAlbum(
+                    id: id, name: "Camera", selection: element(of: BackupSelection.allCases),
+                    lastBackup: bool() ? zonedTime() : nil))
+        case 1: return BackupAlbumRemoved(albumId: id)
+        case 2: return DuplicateStored(deviceAssetId: id)
+        case 3: return DuplicateRemoved(deviceAssetId: id)
+        case 4:
+            let counts = [0, 3, Int.max]
+            return ETagStored(AssetETag(id: id, assetCount: element(of: counts), time: takenAt()))
+        case 5: return ETagRemoved(userId: id)
+        case 6: return DeviceAssetRemoved(platform: platform, assetId: id)
+        default:
+            return DeviceAssetStored(
+                platform == .ios || bool()
+                    ? .ios(id: id, hash: "h\(int(in: 0...2))", modifiedTime: zonedTime())
+                    : .android(id: id, hash: "h", modifiedTime: bool() ? zonedTime() : nil))
+        }
+    }
+}

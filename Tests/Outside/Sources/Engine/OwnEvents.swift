@@ -1,0 +1,103 @@
+// The code of the article "Events of your own": an app that uses the engine alone.
+
+import Daybook
+import Foundation
+
+package enum OwnEvents {
+    // OwnEvents-1 begins
+    struct HabitDone: EventPayload, Codable {
+        static let type = "com.example.habit.done"
+        var habit: String
+        var minutes: Int
+        var subject: String? { habit }
+    }
+
+    struct Habits: Projection, Codable {
+        static let name = "habits"
+        static let version = 1
+        private(set) var minutes: [String: Int] = [:]
+
+        mutating func fold(_ event: Event) {
+            guard event.type == HabitDone.type,
+                let done = try? event.payload(as: HabitDone.self)
+            else { return }
+            minutes[done.habit, default: 0] += done.minutes
+        }
+    }
+    // OwnEvents-1 ends
+
+    package static func open(at url: URL) async throws -> EventStore {
+        // OwnEvents-2 begins
+        let store = try await EventStore.open(
+            at: url, account: "user-456",
+            rules: [.of(HabitDone.self, action: "DO_HABIT")], views: [Habits.self])
+        // OwnEvents-2 ends
+        return store
+    }
+
+    package static func record(in store: EventStore) async throws -> Int {
+        // OwnEvents-3 begins
+        try await store.append(HabitDone(habit: "reading", minutes: 20))
+        let minutes = store.view(Habits.self).minutes["reading"] ?? 0  // 20
+        // OwnEvents-3 ends
+        return minutes
+    }
+
+    package static func decide(in store: EventStore) async throws -> Int {
+        // OwnEvents-4 begins
+        let left = try await store.write { transaction in
+            let done = transaction.view(Habits.self).minutes["reading"] ?? 0
+            guard done < 60 else { return 0 }
+            try transaction.append(HabitDone(habit: "reading", minutes: 60 - done))
+            return 60 - done
+        }
+        // OwnEvents-4 ends
+        return left
+    }
+
+    package static func follow(
+        _ store: EventStore, _ show: @Sendable (Int) -> Bool
+    ) async {
+        // OwnEvents-5 begins
+        let reading = store.query(Habits.self) { $0.minutes["reading"] ?? 0 }
+        for await minutes in reading.changes {
+            guard show(minutes) else { break }
+        }
+        // OwnEvents-5 ends
+    }
+
+    package static func ship(
+        _ store: EventStore, to endpoint: URL, until deadline: Date
+    ) async throws -> SyncReport {
+        // OwnEvents-6 begins
+        let report = try await store.sync(
+            to: endpoint, credentials: BearerToken("…"), until: deadline)
+        print("\(report.applied) shipped, \(report.pending) still to go")
+        // OwnEvents-6 ends
+        return report
+    }
+
+    package static func keepInStep(_ store: EventStore, _ endpoint: URL) -> Task<Void, any Error> {
+        // OwnEvents-7 begins
+        let service = SyncService(store, transport: HTTPTransport(endpoint: endpoint))
+        let syncing = Task { try await service.run() }
+        // OwnEvents-7 ends
+        return syncing
+    }
+
+    package static func leave(
+        _ store: EventStore, copy: URL
+    ) async throws -> (events: Int, removed: Int) {
+        // OwnEvents-8 begins
+        let copied = try await store.export(to: copy)
+        let compacted = try await store.compact()
+        do {
+            try await store.erase()
+        } catch let unsynced as UnsyncedError {
+            print("\(unsynced.count) changes have not been saved online yet.")
+            try await store.erase(discardingUnsynced: true)
+        }
+        // OwnEvents-8 ends
+        return (copied.events, compacted.removed)
+    }
+}

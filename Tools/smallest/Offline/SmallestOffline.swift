@@ -1,0 +1,12 @@
+// The least that an app does with the model of DaybookOffline. See Spec/benchmarks.
+
+import DaybookOffline
+import Foundation
+
+@main
+enum SmallestOffline {
+    static func main() async throws {
+        let store = try await OfflineStore.open(at: URL(filePath: CommandLine.arguments[1]))
+        try await store.close()
+    }
+}
