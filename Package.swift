@@ -217,15 +217,15 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            path: "Tools/benchmarker",
+            path: "Tools/benchmarks/benchmarker",
             swiftSettings: strict),
         // What the benchmark takes the size of: an app on the engine, and one on the model.
         .executableTarget(
-            name: "smallest", dependencies: ["Daybook"], path: "Tools/smallest/Engine",
+            name: "smallest", dependencies: ["Daybook"], path: "Tools/benchmarks/smallest/Engine",
             swiftSettings: strict),
         .executableTarget(
             name: "smallest-offline", dependencies: ["DaybookOffline"],
-            path: "Tools/smallest/Offline", swiftSettings: strict),
+            path: "Tools/benchmarks/smallest/Offline", swiftSettings: strict),
         // What Tools/instructions counts the instructions of.
         .executableTarget(
             name: "hotpaths",
@@ -233,7 +233,7 @@ let package = Package(
                 "DaybookOffline", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay",
                 "WireHistories",
             ],
-            path: "Tools/hotpaths", swiftSettings: strict),
+            path: "Tools/benchmarks/hotpaths", swiftSettings: strict),
         .target(
             name: "FuzzTargets",
             dependencies: [

@@ -1,4 +1,4 @@
-// The trait by which a test cites what it verifies: the ids that Spec/*.md define. Tools/requirements
+// The trait by which a test cites what it verifies: the ids that Spec/*.md define. Tools/checks/requirements
 // compares the two.
 
 import Testing

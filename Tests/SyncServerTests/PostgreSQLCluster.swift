@@ -1,5 +1,5 @@
 // A PostgreSQL server of its own for the tests of this process, and a database on it for each test.
-// The server is Tools/testpostgres: it ends with this process, however that ends.
+// The server is Tools/checks/testpostgres: it ends with this process, however that ends.
 
 import Foundation
 import SyncServerStorage
@@ -36,7 +36,7 @@ final class PostgreSQLCluster: Sendable {
     /// - Throws: `Failure`.
     init() throws {
         let tool = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Tools/testpostgres").standardizedFileURL
+            .appending(path: "../../Tools/checks/testpostgres").standardizedFileURL
         let process = Process()
         process.executableURL = tool
         life = Pipe()

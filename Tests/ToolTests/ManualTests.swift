@@ -51,7 +51,7 @@ import Testing
 
     private func manual() throws -> String {
         let (status, page) = try run(
-            Tool.root.appending(path: "Tools/manual"),
+            Tool.root.appending(path: "Tools/checks/manual"),
             ["--date", "March 1, 2026", Tool.binary("logtool").path])
         #expect(status == 0, "\(page)")
         return page

@@ -32,17 +32,18 @@ extension ContentCommands {
     public func importFolder(_ folder: URL) async throws -> ContentImport {
         let path = try folder.localPath()
         do {
-            return try await takeOver(
+            return try await importFolder(
                 ContentLayoutReader(path, store.environment.fileSystem))
         } catch let error as FileError { throw FileStoreError(error) }
     }
 
-    /// Records what a folder says and the log does not. All of the folder is read and checked first;
-    /// of the files of pages, that they are there, can be opened and are not too large.
+    /// Imports a content folder that is open already. All of the folder is read and checked first; of
+    /// the files of pages, that they are there, can be opened and are not too large.
     ///
     /// - Throws: `EventError` with file and place, before anything is recorded; as
     ///   `store(city:language:pages:resources:lastUpdate:)`.
-    func takeOver(_ folder: ContentLayoutReader) async throws -> ContentImport {
+    @discardableResult
+    public func importFolder(_ folder: ContentLayoutReader) async throws -> ContentImport {
         var result = ContentImport(notes: try check(folder))
         var folder = folder
         let before = await store.lastDurable

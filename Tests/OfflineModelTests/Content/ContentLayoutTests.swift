@@ -68,8 +68,8 @@ private struct Bench {
     }
 
     @discardableResult
-    func takeOver(_ folder: String = "/in") async throws -> ContentImport {
-        try await store.content.takeOver(ContentLayoutReader(folder, files))
+    func importFolder(_ folder: String = "/in") async throws -> ContentImport {
+        try await store.content.importFolder(ContentLayoutReader(folder, files))
     }
 }
 
@@ -161,7 +161,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         let bench = try await Bench()
         let folder = try Self.complete()
         try bench.put(folder)
-        let first = try await bench.takeOver()
+        let first = try await bench.importFolder()
         #expect(first.notes == [])
         // Two lists, the pages, the file, two updates, two uses.
         #expect(first.events == 2 + 4 + 1 + 2 + 2)
@@ -171,8 +171,8 @@ private let time = "2011-02-04T00:00:00.000Z"
         let written = bench.folder()
         for (path, text) in folder { #expect(written[path] == text, "\(path)") }
         #expect(Set(written.keys) == Set(folder.keys))
-        #expect(try await bench.takeOver().events == 0)
-        #expect(try await bench.takeOver("/out").events == 0)
+        #expect(try await bench.importFolder().events == 0)
+        #expect(try await bench.importFolder("/out").events == 0)
         // What the app sees.
         let content = bench.store.content
         #expect(content.liveCities.current.map(\.code) == ["regensburg"])
@@ -219,12 +219,12 @@ private let time = "2011-02-04T00:00:00.000Z"
         let bench = try await Bench()
         // First without them: they are news then.
         try bench.put(try Self.complete(), at: "/less")
-        try await bench.takeOver("/less")
+        try await bench.importFolder("/less")
         let folder = try Self.enriched()
         try bench.put(folder)
         // The list of cities, that of languages, two pages, a file.
-        #expect(try await bench.takeOver().events == 5)
-        #expect(try await bench.takeOver().events == 0)
+        #expect(try await bench.importFolder().events == 5)
+        #expect(try await bench.importFolder().events == 0)
         let page = try await bench.store.content.page(
             "/ahaus/en/donate/", city: "ahaus", language: "en")
         #expect(
@@ -235,7 +235,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         try await again.export()
         let written = again.folder()
         for (path, text) in folder { #expect(written[path] == text, "\(path)") }
-        #expect(try await again.takeOver("/out").events == 0)
+        #expect(try await again.importFolder("/out").events == 0)
         try await again.store.close()
     }
 
@@ -248,7 +248,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             #"{"name":"A","n\u0061me":"other","live":true,"code":"a","extras_enabled":false,"#
             + #""events_enabled":false,"sorting_name":"A","id":7}"#
         try bench.put(["cities.json": "[\(city)]"])
-        #expect(try await bench.takeOver().events == 1)
+        #expect(try await bench.importFolder().events == 1)
         let listed = try #require(bench.store.content.cities.current?.first)
         #expect(listed.name == "A" && listed.properties == Array(#"{"id":7}"#.utf8))
         try await bench.store.close()
@@ -295,7 +295,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     {
         let bench = try await Bench()
         try bench.put(try Self.complete())
-        try await bench.takeOver()
+        try await bench.importFolder()
         var folder = try Self.complete()
         folder["content/ahaus/en/categories.json"] = nil
         for kind in ["categories", "events", "pois"] {
@@ -305,7 +305,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         folder["cities.json"] = nil
         try bench.put(folder, at: "/less")
         // The two categories.
-        #expect(try await bench.takeOver("/less").events == 2)
+        #expect(try await bench.importFolder("/less").events == 2)
         let pages = bench.store.view(PagesView.self)
         #expect(pages.pages(.category, city: "ahaus", language: "en") == [])
         #expect(pages.pages(.event, city: "ahaus", language: "en").count == 1)
@@ -339,11 +339,11 @@ private let time = "2011-02-04T00:00:00.000Z"
                 }
                 other.files["/in/" + parts.joined(separator: "/")] = bytes
             }
-            try await other.takeOver()
+            try await other.importFolder()
             try await other.export()
             // Byte by byte: Swift takes two spellings of one accent for equal.
             #expect(one.bytes() == other.bytes(), "seed \(seed)")
-            #expect(try await other.takeOver().events == 0, "seed \(seed)")
+            #expect(try await other.importFolder().events == 0, "seed \(seed)")
             foundFiles += first.resources
             foundPages += first.pages
             try await one.store.close()
@@ -454,7 +454,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         folder[path] = text
         try bench.put(folder)
         await #expect {
-            try await bench.takeOver()
+            try await bench.importFolder()
         } throws: {
             ($0 as? EventError)?.code == .invalidData && "\($0)".contains(expected)
         }
@@ -515,7 +515,7 @@ private let time = "2011-02-04T00:00:00.000Z"
                 #"[{"path":"/\#(city)/","title":"","content":"","last_update":"\#(time)"}]"#
         }
         try bench.put(folder)
-        let taken = try await bench.takeOver()
+        let taken = try await bench.importFolder()
         #expect(taken.cities == 4 && taken.pages == 4)
         #expect(bench.store.view(PagesView.self).cityCodes == ["a", "b", "c", "d"])
         // The city that was never used is the first to go.
@@ -575,7 +575,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         let bench = try await Bench()
         try bench.put(["cities.json": ""])
         bench.files["/in/cities.json"] = Array("[\"".utf8) + [0xFF] + Array("\"]".utf8)
-        await #expect(throws: EventError.self) { try await bench.takeOver() }
+        await #expect(throws: EventError.self) { try await bench.importFolder() }
         try await bench.store.close()
     }
 
@@ -590,7 +590,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             "last_usage": "2019-008-13T00:03:19.457Z"}}
             """
         ])
-        let result = try await bench.takeOver()
+        let result = try await bench.importFolder()
         #expect(
             result.notes == [
                 #"cities-meta.json.regensburg.last_usage: "2019-008-13T00:03:19.457Z" is not a time as of RFC 3339"#,
@@ -625,7 +625,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         folder["resource-cache/a/files.json"] =
             #"{"en":{"/":{\#(entries.joined(separator: ","))}}}"#
         try bench.put(folder)
-        let result = try await bench.takeOver()
+        let result = try await bench.importFolder()
         #expect(result.notes.count == paths.values.filter { $0 == nil }.count)
         let stored = bench.store.view(ContentView.self).resources(city: "a", language: "en")
         #expect(stored.count == 4)
@@ -642,10 +642,10 @@ private let time = "2011-02-04T00:00:00.000Z"
         let bench = try await Bench()
         var folder = try Self.complete()
         try bench.put(folder)
-        try await bench.takeOver()
+        try await bench.importFolder()
         folder = folder.filter { !$0.key.hasPrefix("resource-cache/ahaus/files/") }
         try bench.put(folder, at: "/less")
-        let result = try await bench.takeOver("/less")
+        let result = try await bench.importFolder("/less")
         #expect(result.events == 0 && result.notes.count == 1 && result.resources == 0)
         let resources = bench.store.view(ContentView.self).resources(city: "ahaus", language: "en")
         #expect(resources.count == 1)
@@ -660,10 +660,10 @@ private let time = "2011-02-04T00:00:00.000Z"
                     path: "/f/", url: "https://x.example/f.png", lastUpdate: lastUpdate,
                     content: .bytes([1]))
             ], lastUpdate: lastUpdate)
-        #expect(try await bench.takeOver("/less").events == 1)
+        #expect(try await bench.importFolder("/less").events == 1)
         #expect(bench.store.view(ContentView.self).resources(city: "ahaus", language: "fr") == [])
         try bench.put(["resource-cache/ahaus/files.json": "{}"], at: "/none")
-        #expect(try await bench.takeOver("/none").events == 1)
+        #expect(try await bench.importFolder("/none").events == 1)
         #expect(bench.store.view(ContentView.self).resources(city: "ahaus", language: "en") == [])
         #expect(bench.files.image.keys.filter { $0.hasPrefix("/log/files/") } == [])
         try await bench.store.close()
@@ -707,7 +707,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         for (number, bad) in bad.enumerated() {
             let bench = try await Bench()
             try bench.put(try Self.complete().merging(bad) { $1 })
-            await #expect(throws: EventError.self, "\(number)") { try await bench.takeOver() }
+            await #expect(throws: EventError.self, "\(number)") { try await bench.importFolder() }
             #expect(await bench.store.events.lastDurable == .zero, "\(number)")
             try await bench.store.close()
         }
@@ -786,7 +786,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     {
         let bench = try await Bench()
         try bench.put(try Self.complete())
-        try await bench.takeOver()
+        try await bench.importFolder()
         let writer = ContentLayoutWriter(
             bench.store.view(PagesView.self), bench.store.view(ContentView.self), to: "/out",
             bench.files)

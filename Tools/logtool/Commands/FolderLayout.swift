@@ -88,13 +88,13 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
     func `import`(
         _ directory: String, from source: String, account: String?, _ output: OutputFormat
     ) async throws {
-        // A mistaken name must not leave a new log.
-        _ = try POSIXFileSystem().list(source)
+        // First: what cannot be read must not leave a new log.
+        let folder = try ContentLayoutReader(source, POSIXFileSystem())
         let result = try await ToolStore.closing(
             ToolStore.open(directory, account: account, create: true)
         ) { store in
             try await ContentCommands(store, FileStore(store, collects: false))
-                .importFolder(URL(filePath: source))
+                .importFolder(folder)
         }
         for note in result.notes { Message.note("passed over: \(note)") }
         var row = ViewRow()

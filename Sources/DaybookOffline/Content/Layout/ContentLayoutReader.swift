@@ -4,8 +4,8 @@
 
 import Daybook
 
-/// Reads content out of a folder.
-struct ContentLayoutReader: Sendable {
+/// Reads content out of a folder. See `ContentCommands.importFolder(_:)`.
+public struct ContentLayoutReader: Sendable {
     private let folder: String
     private let fileSystem: any FileSystem
 
@@ -31,7 +31,7 @@ struct ContentLayoutReader: Sendable {
     ///
     /// - Throws: `FileError` (`notFound`) if there is no such folder; `EventError` (`invalidData`)
     ///   with file and place for what is malformed; `tooLarge` for a file of more than 256 MiB.
-    init(_ folder: String, _ fileSystem: any FileSystem) throws {
+    public init(_ folder: String, _ fileSystem: any FileSystem) throws {
         self.folder = folder
         self.fileSystem = fileSystem
         _ = try fileSystem.list(folder)

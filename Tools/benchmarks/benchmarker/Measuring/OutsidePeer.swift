@@ -1,9 +1,9 @@
-// RocksDB and LMDB: peers in a process of their own, Tools/peers, so that nothing of the project is
+// RocksDB and LMDB: peers in a process of their own, Tools/benchmarks/peers, so that nothing of the project is
 // linked with them. Tools/benchmark says where the program is; without it they are left out.
 
 import Foundation
 
-/// A database that Tools/peers knows.
+/// A database that Tools/benchmarks/peers knows.
 struct OutsidePeer {
     /// What tables call it.
     let name: String
@@ -20,7 +20,7 @@ struct OutsidePeer {
 
     /// Does a piece of work with the lines of a file.
     ///
-    /// - Returns: seconds, as `PeerWork` of Tools/peers counts them.
+    /// - Returns: seconds, as `PeerWork` of Tools/benchmarks/peers counts them.
     func perform(_ work: String, _ file: URL, events: Int, in folder: URL) throws -> Double {
         let data = try output(of: [program, argument, work, file.path, folder.path])
         let words = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isWhitespace)
