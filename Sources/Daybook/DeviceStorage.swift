@@ -1,5 +1,5 @@
 // Where an app keeps what it keeps on a device: folders of logs, folders of caches, secrets. And how
-// all of it goes. Spec/settings.md, SET-9 to SET-12.
+// all of it goes. Spec/model/settings.md, SET-9 to SET-12.
 
 import EventSourcing
 import Foundation

@@ -1,4 +1,4 @@
-// The end of a log, for good. Spec/accounts.md, ACC-4 to ACC-8..
+// The end of a log, for good. Spec/protocol/accounts.md, ACC-4 to ACC-8..
 
 import EventSourcing
 import Foundation

@@ -7,7 +7,7 @@ import Synchronization
 
 extension EventStore {
     /// Writes the recorded events into a file, one JSON object a line, as `logtool export` does and
-    /// `logtool import` reads them (`Spec/logtool.md`, TOOL-10). Durable on return.
+    /// `logtool import` reads them (`Spec/operations/logtool.md`, TOOL-10). Durable on return.
     ///
     /// The file appears under its name when it is whole, and only its owner may read it. Secrets are
     /// not in the log, so they are not in the file; files beside the log, such as images, are not in

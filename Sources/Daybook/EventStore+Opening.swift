@@ -34,7 +34,7 @@ extension EventStore {
     ///   - progress: called now and then with the number of events folded so far and their total,
     ///     where there are many: at the first opening with a new or changed view.
     /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for
-    ///   rules, upcasters, views or a policy that do not go together (`Spec/events.md`, EVT-15), naming
+    ///   rules, upcasters, views or a policy that do not go together (`Spec/model/events.md`, EVT-15), naming
     ///   them. `LogError`: `locked` if another store has the log open, `wrongAccount`, `newerVersion`,
     ///   `corrupt`, … `SecretStoreError` where an erasure that a kill has interrupted cannot be finished.
     /// - Complexity: O(states + events after the newest checkpoint), not O(history).

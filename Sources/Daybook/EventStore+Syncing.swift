@@ -1,4 +1,4 @@
-// One call that exchanges events with a server. Spec/sync-protocol.md.
+// One call that exchanges events with a server. Spec/protocol/sync-protocol.md.
 
 import EventSourcing
 import Foundation

@@ -1,6 +1,6 @@
 // Keeps a store in step with its server while an app runs: one task that sleeps until something
 // happens. Between the app's events (start, resume, network, settings) and the replayer.
-// Spec/triggers.md.
+// Spec/protocol/triggers.md.
 
 import EventSourcing
 import Foundation

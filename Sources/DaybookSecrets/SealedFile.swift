@@ -1,5 +1,5 @@
 // The bytes of a sealed file: header, nonce, ciphertext, tag. No I/O.
-// SealedFileSecretStore uses it; SecretTable is what is sealed. Spec/secrets.md, SEC-5 and SEC-7.
+// SealedFileSecretStore uses it; SecretTable is what is sealed. Spec/operations/secrets.md, SEC-5 and SEC-7.
 
 import Cryptography
 import Foundation

@@ -1,6 +1,6 @@
 // Secrets in one file, sealed under a key of the app, for systems without a keychain. SealedFile
 // has the bytes; LogStorage's FileSystem has the calls, so that a simulated disk can try this, too.
-// Spec/secrets.md, SEC-8 to SEC-11.
+// Spec/operations/secrets.md, SEC-8 to SEC-11.
 
 import EventSourcing
 import Foundation

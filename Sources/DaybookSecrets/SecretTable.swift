@@ -1,5 +1,5 @@
 // What is sealed: names and values, sorted by name. Used by SealedFileSecretStore.
-// Spec/secrets.md, SEC-6.
+// Spec/operations/secrets.md, SEC-6.
 
 /// The content of a sealed file.
 enum SecretTable {

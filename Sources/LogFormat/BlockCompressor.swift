@@ -1,5 +1,5 @@
 // Compresses the blocks of one frame, each with the plaintext before it as history. Comes after the
-// lines were put together and before the segment writer. Spec/block-and-frame.md.
+// lines were put together and before the segment writer. Spec/format/block-and-frame.md.
 //
 // liblz4's raw streaming interface and not its frame interface: only the former can go on with a
 // frame that an earlier process began (`load`). The history is contiguous: the whole plaintext of

@@ -1,6 +1,6 @@
 // Gives back the plaintext of a frame, block by block. The reading side of BlockCompressor; every
 // length is bounded by the limits and by bytes that are there before anything is allocated.
-// Spec/block-and-frame.md.
+// Spec/format/block-and-frame.md.
 
 import CLZ4
 

@@ -1,6 +1,6 @@
 // What makes opening a log quick: the states of its views at a position, and what a writer knows of
 // the log's segments there. A cache: whatever is wrong with one, the log alone gives the same.
-// Spec/checkpoint.md.
+// Spec/format/checkpoint.md.
 
 /// The bytes of one view's state.
 package struct StoredState: Equatable, Sendable {

@@ -1,5 +1,5 @@
 // The lines of one commit, each with its prefix, length and time. The encoder builds them and the log
-// appends them, so that no line is parsed twice. Spec/block-and-frame.md, FRM-4.
+// appends them, so that no line is parsed twice. Spec/format/block-and-frame.md, FRM-4.
 
 /// The lines of one commit, in order of position.
 package struct CommitLines: Sendable {

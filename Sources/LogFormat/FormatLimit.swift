@@ -1,6 +1,6 @@
 // The bounds of format 1 that a reader accepts. What it allocates is bounded by these and by the bytes
 // that are really there, whichever is less. A lower value would make old logs malformed; the sizes that
-// a writer chooses are WriterSizes. Spec/segment.md and Spec/block-and-frame.md.
+// a writer chooses are WriterSizes. Spec/format/segment.md and Spec/format/block-and-frame.md.
 
 /// The bounds of log format 1.
 public enum FormatLimit {

@@ -1,5 +1,5 @@
 // The header of an LZ4 frame as this format writes it: linked blocks of at most 64 KB, a checksum
-// on each, and a content size exactly where the frame is one big commit. Spec/block-and-frame.md.
+// on each, and a content size exactly where the frame is one big commit. Spec/format/block-and-frame.md.
 
 /// The header of one LZ4 frame.
 package struct FrameHeader: Equatable, Sendable {

@@ -1,6 +1,6 @@
 // Which frame of a sealed segment holds an event id: sorted seeded hashes, Rice-coded gaps, about
 // three and a half bytes an event. A hit is only a candidate; whoever looks up reads the frame and
-// compares the id. Spec/segment.md, SEG-6.
+// compares the id. Spec/format/segment.md, SEG-6.
 
 /// One entry before encoding.
 package struct IDIndexEntry: Equatable, Sendable {

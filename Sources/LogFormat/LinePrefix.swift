@@ -1,5 +1,5 @@
 // The fixed beginning of every stored line: where it can be told, without parsing JSON, which event
-// it is and where it belongs. Spec/line.md, LINE-2.
+// it is and where it belongs. Spec/format/line.md, LINE-2.
 
 /// The fixed beginning of a stored line.
 package struct LinePrefix: Equatable, Sendable {
@@ -111,7 +111,7 @@ package struct LinePrefix: Equatable, Sendable {
     }
 
     /// Appends a stored line to `bytes` as it leaves the log: without its place there, if it came from
-    /// elsewhere; else as it is. Spec/line.md, LINE-3.
+    /// elsewhere; else as it is. Spec/format/line.md, LINE-3.
     package func appendExported(_ line: RawSpan, to bytes: inout [UInt8]) {
         guard !isOwn else { return bytes.append(contentsOf: line) }
         bytes.append(contentsOf: line.extracting(0..<Self.sequenceEnd))

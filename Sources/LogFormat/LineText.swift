@@ -1,4 +1,4 @@
-// The three texts of fixed width in a stored line: UUID (36), number (20), time (24). Spec/line.md.
+// The three texts of fixed width in a stored line: UUID (36), number (20), time (24). Spec/format/line.md.
 
 /// Reads and writes the fixed-width texts of a line.
 package enum LineText {

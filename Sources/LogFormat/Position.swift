@@ -1,4 +1,4 @@
-// A line's place in its log. Spec/line.md, LINE-3.
+// A line's place in its log. Spec/format/line.md, LINE-3.
 
 /// The place of a line in one log: from 1, rising by 1, never reused once acknowledged.
 public struct Position: RawRepresentable, Hashable, Comparable, Sendable, Strideable,

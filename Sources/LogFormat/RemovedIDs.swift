@@ -1,6 +1,6 @@
 // What compaction remembers of the lines it took out of a segment: one skippable frame for each time
 // it did, with a record a line, sorted by id. Comes behind the last LZ4 frame, before the footer.
-// Spec/segment.md, SEG-8.
+// Spec/format/segment.md, SEG-8.
 
 /// Two hashes of an event's content: enough to tell whether a newcomer is the event it says it is.
 package struct ContentHashes: Hashable, Sendable {

@@ -1,5 +1,5 @@
 // What stands at the end of a sealed segment: what it covers, where its frames begin, which ids it
-// holds, and a digest of all before. Found from the end of the file. Spec/segment.md, SEG-5.
+// holds, and a digest of all before. Found from the end of the file. Spec/format/segment.md, SEG-5.
 
 /// Where a frame begins and which position its first line has.
 package struct FrameEntry: Equatable, Sendable {

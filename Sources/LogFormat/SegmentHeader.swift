@@ -1,5 +1,5 @@
 // The first 512 bytes of a segment: one skippable frame of fixed size, in a sector of its own, so
-// that no later write touches it. Spec/segment.md, SEG-2.
+// that no later write touches it. Spec/format/segment.md, SEG-2.
 
 /// Who wrote a segment, and where in the history it begins.
 package struct SegmentHeader: Equatable, Sendable {

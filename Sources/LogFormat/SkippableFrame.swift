@@ -1,6 +1,6 @@
 // Everything in a segment that is not plaintext hides in a skippable frame of the LZ4 frame format
 // (https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which the stock tool steps over.
-// Spec/segment.md.
+// Spec/format/segment.md.
 
 /// The skippable frames of a segment: eight bytes of magic and size, then the content.
 package enum SkippableFrame: UInt32, CaseIterable, Sendable {

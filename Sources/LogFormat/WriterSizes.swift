@@ -1,5 +1,5 @@
 // The sizes that this writer chooses. No reader relies on them: a log may hold blocks, frames and segments
-// of other sizes, as long as they are within FormatLimit. Spec/block-and-frame.md, FRM-2.
+// of other sizes, as long as they are within FormatLimit. Spec/format/block-and-frame.md, FRM-2.
 
 /// Sizes of what a writer makes.
 package struct WriterSizes: Sendable {

@@ -1,4 +1,4 @@
-// What the sealed file rests on, against official vectors. Spec/secrets.md, SEC-5.
+// What the sealed file rests on, against official vectors. Spec/operations/secrets.md, SEC-5.
 
 import Cryptography
 import DaybookTestKit

@@ -313,7 +313,7 @@ import Testing
     @Test(.verifies("SEC-5", "SEC-6"))
     func `the file on the page is opened with its key`() async throws {
         let page = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Spec/secrets.md")
+            .appending(path: "../../Spec/operations/secrets.md")
         let text = try String(contentsOf: page, encoding: .utf8)
         let blocks = text.components(separatedBy: "```hex\n").dropFirst()
         let hex = try #require(blocks.first?.components(separatedBy: "```").first)

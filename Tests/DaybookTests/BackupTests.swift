@@ -1,4 +1,4 @@
-// Whether a backup may start, what it takes, and how it went. Spec/media.md, MED-21.
+// Whether a backup may start, what it takes, and how it went. Spec/model/media.md, MED-21.
 
 import Foundation
 import TestSupport

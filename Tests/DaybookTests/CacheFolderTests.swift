@@ -1,4 +1,4 @@
-// Images in a cache folder: one store, two places, one life. Spec/images.md, IMG-19.
+// Images in a cache folder: one store, two places, one life. Spec/model/images.md, IMG-19.
 
 import DaybookTestKit
 import Foundation

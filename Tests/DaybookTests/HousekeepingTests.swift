@@ -1,4 +1,4 @@
-// What a store removes by itself, and when. Spec/cities.md, CITY-15.
+// What a store removes by itself, and when. Spec/model/cities.md, CITY-15.
 
 import DaybookTestKit
 import Foundation

@@ -1,4 +1,4 @@
-// What commands are about has to be there, as far as a store can know. Spec/events.md, EVT-17.
+// What commands are about has to be there, as far as a store can know. Spec/model/events.md, EVT-17.
 
 import DaybookTestKit
 import Foundation

@@ -1,4 +1,4 @@
-// What makes a store sync by itself, and what keeps it from it. Spec/triggers.md.
+// What makes a store sync by itself, and what keeps it from it. Spec/protocol/triggers.md.
 
 import Foundation
 import Synchronization

@@ -1,4 +1,4 @@
-// What an answer to a request for an image means: the table of Spec/downloads.md, row by row.
+// What an answer to a request for an image means: the table of Spec/model/downloads.md, row by row.
 
 import DownloadHistories
 import Foundation

@@ -1,5 +1,5 @@
 // The searches of DaybookTestKit in small: `Tools/soak` does the same for as long as one likes.
-// Spec/testing.md.
+// Spec/testing/testing.md.
 
 import DaybookTestKit
 import TestSupport

@@ -1,5 +1,5 @@
 // What is taken back counts as never recorded, and what others have made is recorded once. Also over
-// checkpoints, reopenings and compactions. Spec/discarding.md, Spec/line.md.
+// checkpoints, reopenings and compactions. Spec/protocol/discarding.md, Spec/format/line.md.
 
 import DaybookTestKit
 import Foundation

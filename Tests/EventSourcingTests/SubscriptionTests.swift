@@ -1,5 +1,5 @@
 // Subscriptions: history and then live, in order and once, at the consumer's pace, and an end.
-// Spec/following.md.
+// Spec/model/following.md.
 
 import DaybookTestKit
 import EventSourcing

@@ -1,5 +1,5 @@
 // Inputs that once broke something, and those that fuzzing begins with, through the functions that
-// the fuzzer calls. Spec/fuzzing.md.
+// the fuzzer calls. Spec/testing/fuzzing.md.
 
 import Foundation
 import FuzzTargets

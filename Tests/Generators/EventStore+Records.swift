@@ -1,4 +1,4 @@
-// Records of the store's own, as a test wants them: apps cannot append them. Spec/events.md, EVT-14.
+// Records of the store's own, as a test wants them: apps cannot append them. Spec/model/events.md, EVT-14.
 
 import EventSourcing
 

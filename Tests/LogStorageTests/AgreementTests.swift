@@ -1,5 +1,5 @@
 // Opening, reading, verification and repair judge one log: what one of them refuses, none of the
-// others calls sound. Any damage, alone or two at once. Spec/recovery.md and Spec/repair.md, REP-1.
+// others calls sound. Any damage, alone or two at once. Spec/format/recovery.md and Spec/format/repair.md, REP-1.
 
 import DaybookTestKit
 import LogFormat

@@ -1,5 +1,5 @@
 // One edge each: what a cursor reads, what it waits for, what it believes, what it refuses.
-// Spec/following.md.
+// Spec/model/following.md.
 
 import DaybookTestKit
 import LogFormat

@@ -1,5 +1,5 @@
 // Where damage is said to be: offset and positions of every finding, against what was really damaged.
-// Spec/recovery.md, REC-7 and REC-10.
+// Spec/format/recovery.md, REC-7 and REC-10.
 
 import DaybookTestKit
 import LogFormat

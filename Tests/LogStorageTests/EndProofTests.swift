@@ -1,5 +1,5 @@
 // What a checkpoint proves of a log's end: readers, verification and repair say of it what a writer
-// says. Spec/checkpoint.md, CHK-5.
+// says. Spec/format/checkpoint.md, CHK-5.
 
 import DaybookTestKit
 import LogFormat

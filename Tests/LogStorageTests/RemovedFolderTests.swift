@@ -1,5 +1,5 @@
 // A log whose files are removed, or whose folder is renamed or replaced, while it is open: nothing is
-// acknowledged that would be lost, and nothing is written into another folder. Spec/recovery.md, REC-11.
+// acknowledged that would be lost, and nothing is written into another folder. Spec/format/recovery.md, REC-11.
 
 import DaybookTestKit
 import Foundation

@@ -1,6 +1,6 @@
 // One fault has one place: readers, verification and opening name the same offset and positions, and a
 // reader delivers every line before it. The cases are faults at which they once differed.
-// Spec/recovery.md, REC-7 and REC-10.
+// Spec/format/recovery.md, REC-7 and REC-10.
 
 import DaybookTestKit
 import Foundation

@@ -1,6 +1,6 @@
 // The simulated machine itself. A simulator that loses nothing proves nothing: for each fault of the
 // model there is a careless program that loses data by it, and a careful one that does not.
-// Spec/testing.md.
+// Spec/testing/testing.md.
 
 import DaybookTestKit
 import LogStorage

@@ -1,5 +1,5 @@
 // Logs of writers with other sizes: segments with smaller and larger blocks and frames than today's are
-// read, gone on with and compacted. Spec/block-and-frame.md, BLK-2 and FRM-2.
+// read, gone on with and compacted. Spec/format/block-and-frame.md, BLK-2 and FRM-2.
 
 import DaybookTestKit
 import LogFormat

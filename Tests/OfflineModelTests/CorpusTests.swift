@@ -2,7 +2,7 @@
 // lines must go on meaning what Corpus/expected-rows.txt says, and must never change a byte.
 //
 // A type that is released, or released anew with other data, gets lines at the end of
-// Corpus/released-events.ndjson; lines that are there are never touched. Spec/events.md, EVT-13.
+// Corpus/released-events.ndjson; lines that are there are never touched. Spec/model/events.md, EVT-13.
 
 import DaybookTestKit
 import EventGenerators

@@ -1,5 +1,5 @@
 // What an app shows: every built-in query tells its value now and when it becomes another.
-// Spec/following.md.
+// Spec/model/following.md.
 
 import DaybookTestKit
 import Foundation

@@ -1,4 +1,4 @@
-// The table of Spec/compaction.md, row by row: what each view says of the events it has folded.
+// The table of Spec/format/compaction.md, row by row: what each view says of the events it has folded.
 
 import DaybookTestKit
 import EventGenerators

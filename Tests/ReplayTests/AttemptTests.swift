@@ -1,5 +1,5 @@
 // What attempts leave behind: used up retries that go on by themselves, attempts without a verdict,
-// and what is known of an action that has succeeded. Spec/parking.md, Spec/sync-records.md.
+// and what is known of an action that has succeeded. Spec/protocol/parking.md, Spec/protocol/sync-records.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,4 +1,4 @@
-// Headers, certificates and proxies: to whom they go, and to whom not. Spec/secrets.md.
+// Headers, certificates and proxies: to whom they go, and to whom not. Spec/operations/secrets.md.
 
 import DaybookTestKit
 import Foundation

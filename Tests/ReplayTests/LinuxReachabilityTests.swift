@@ -1,5 +1,5 @@
 // Which network there is on Linux, by made-up files of the kernel, and by real routes that come and go
-// in a network of the test's own. Spec/triggers.md, COND-5.
+// in a network of the test's own. Spec/protocol/triggers.md, COND-5.
 
 #if os(Linux)
     import Foundation
@@ -132,7 +132,7 @@
             }
         }
 
-        /// True in a network namespace of its own, where routes can be changed. Spec/testing.md has the
+        /// True in a network namespace of its own, where routes can be changed. Spec/testing/testing.md has the
         /// command.
         private static let isAlone =
             ProcessInfo.processInfo.environment["DAYBOOK_OWN_NETWORK"] != nil

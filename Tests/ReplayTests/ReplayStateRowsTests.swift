@@ -1,4 +1,4 @@
-// The rows of Spec/replay.md that are not about one answer: tokens, conditions, reads, and several
+// The rows of Spec/protocol/replay.md that are not about one answer: tokens, conditions, reads, and several
 // requests at a time. And the whole machine against a server in a few lines, on a virtual clock.
 
 import DaybookTestKit

@@ -1,4 +1,4 @@
-// The decision table of Spec/replay.md, row by row, without a network or a clock.
+// The decision table of Spec/protocol/replay.md, row by row, without a network or a clock.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // A network that loses nothing proves nothing: every fault has its effect, and clients and servers that
-// are naive in one way each come to grief by it. Spec/sync-simulation.md.
+// are naive in one way each come to grief by it. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import EventSourcing

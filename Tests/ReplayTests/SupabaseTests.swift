@@ -1,5 +1,5 @@
 // The requests that go to a Supabase project and what is made of its answers, held to the messages
-// that are recorded in Spec/supabase.md.
+// that are recorded in Spec/operations/supabase.md.
 
 import Foundation
 import TestSupport
@@ -20,7 +20,7 @@ private struct RecordedMessages {
 
     init() throws {
         let page = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Spec/supabase.md").standardizedFileURL
+            .appending(path: "../../Spec/operations/supabase.md").standardizedFileURL
         let text = try String(contentsOf: page, encoding: .utf8)
         // Every second piece is inside a block.
         let pieces = text.components(separatedBy: "```")

@@ -1,4 +1,4 @@
-// Several devices of one account, a bounded number of histories. Spec/sync-simulation.md.
+// Several devices of one account, a bounded number of histories. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import SyncHistories

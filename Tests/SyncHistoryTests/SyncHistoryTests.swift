@@ -1,5 +1,5 @@
 // Histories of client, network and server, a bounded number of them; long runs do the same ones by
-// the hundred thousand. Spec/sync-simulation.md.
+// the hundred thousand. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import SyncHistories

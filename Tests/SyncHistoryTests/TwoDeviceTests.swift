@@ -1,6 +1,6 @@
 // Two devices of one account and the real server's storage: conflicts and who resolves them, what is
-// parked, a device that is installed anew, clocks that are a year off. Spec/conflicts.md,
-// Spec/parking.md, Spec/replay.md.
+// parked, a device that is installed anew, clocks that are a year off. Spec/protocol/conflicts.md,
+// Spec/protocol/parking.md, Spec/protocol/replay.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,6 +1,6 @@
 // What somebody might send to harm the server, each with what must come back, over real connections
 // to the real process. After each attack an honest client is served as before. The list with its
-// reasons is Spec/operating.md, "Attacks that are tried".
+// reasons is Spec/operations/operating.md, "Attacks that are tried".
 
 import Foundation
 import TestSupport

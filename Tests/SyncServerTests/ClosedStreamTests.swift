@@ -1,4 +1,4 @@
-// Commands of the server whose standard streams are closed or full. Spec/operating.md, OPS-24.
+// Commands of the server whose standard streams are closed or full. Spec/operations/operating.md, OPS-24.
 
 import DaybookTestKit
 import Foundation

@@ -1,5 +1,5 @@
 // The division of the server's capacities among accounts: the decisions, without a server, a clock
-// or threads. Spec/operating.md, OPS-6 and OPS-21.
+// or threads. Spec/operations/operating.md, OPS-6 and OPS-21.
 
 import DaybookTestKit
 import EventSourcing

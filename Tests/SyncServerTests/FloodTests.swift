@@ -1,6 +1,6 @@
 // Clients that ask for more than their share: of connections, of memory, of turns. Over real
 // connections to the real process. What is decided and why is FairQueueTests; the limits are
-// Spec/operating.md, "Limits".
+// Spec/operations/operating.md, "Limits".
 
 import Foundation
 import TestSupport

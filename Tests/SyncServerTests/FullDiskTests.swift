@@ -1,4 +1,4 @@
-// A server whose database has no room left, on disks that are really full. Spec/operating.md.
+// A server whose database has no room left, on disks that are really full. Spec/operations/operating.md.
 
 import Foundation
 import SyncServerStorage

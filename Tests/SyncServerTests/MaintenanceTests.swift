@@ -1,4 +1,4 @@
-// Erasure, retention and migration of whole databases. Spec/operating.md.
+// Erasure, retention and migration of whole databases. Spec/operations/operating.md.
 
 import Foundation
 import GRDB

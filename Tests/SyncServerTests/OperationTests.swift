@@ -1,5 +1,5 @@
 // What an operator relies on: tokens, TLS, probes, counters, the log, the end of the server.
-// Spec/operating.md.
+// Spec/operations/operating.md.
 
 import Foundation
 import GRDB

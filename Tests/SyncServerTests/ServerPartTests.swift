@@ -1,5 +1,5 @@
 // Parts of the server whose work no client can see: how often the storage is looked at, what a reply
-// keeps in memory. Spec/operating.md, OPS-7 and OPS-21.
+// keeps in memory. Spec/operations/operating.md, OPS-7 and OPS-21.
 
 import Foundation
 import Hummingbird

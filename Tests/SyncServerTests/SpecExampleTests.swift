@@ -9,7 +9,7 @@ import Testing
     func `the worked example of the protocol page is what the server answers`() async throws {
         let page = try String(
             contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
-                .appending(path: "../../Spec/sync-protocol.md").standardizedFileURL,
+                .appending(path: "../../Spec/protocol/sync-protocol.md").standardizedFileURL,
             encoding: .utf8)
         let messages = page.split(separator: "```\n").filter {
             $0.hasPrefix("POST ") || $0.hasPrefix("HTTP/1.1")

@@ -1,5 +1,5 @@
 // The SQL that a Supabase project installs, called as PostgREST calls it: in a transaction with the
-// caller's role and the claims of the caller's JWT. Spec/supabase.md.
+// caller's role and the claims of the caller's JWT. Spec/operations/supabase.md.
 
 import EventSourcing
 import Foundation

@@ -79,7 +79,7 @@ import Testing
     {
         let help = try ToolRun.logtool("--help", []).output
         let page = try String(
-            contentsOf: Tool.root.appending(path: "Spec/logtool.md"), encoding: .utf8)
+            contentsOf: Tool.root.appending(path: "Spec/operations/logtool.md"), encoding: .utf8)
         let rows = page.matches(of: /(?m)^\| (\d+) \| (.+) \|$/).prefix { $0.1 != "" }
         let codes = rows.map { String($0.1) }
         #expect(codes == ["0", "1", "64", "65", "66", "74", "75", "130"])

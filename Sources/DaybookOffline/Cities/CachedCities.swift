@@ -1,5 +1,5 @@
 // Which cities are cached: one register for the copy of each city, and the greatest stamp of its
-// accesses. Part of CitiesView. Spec/cities.md.
+// accesses. Part of CitiesView. Spec/model/cities.md.
 
 import Daybook
 import Foundation

@@ -1,5 +1,5 @@
 // Which cities are saved, and by whom: one register for each city and user; and which are cached.
-// Spec/views.md, VIEW-5; Spec/cities.md.
+// Spec/model/views.md, VIEW-5; Spec/model/cities.md.
 
 import Daybook
 import HashTreeCollections

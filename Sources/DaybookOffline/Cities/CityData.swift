@@ -1,4 +1,4 @@
-// What an app knows about a city: the document that a server sends. Spec/cities.md, CITY-2.
+// What an app knows about a city: the document that a server sends. Spec/model/cities.md, CITY-2.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// A user marks a city to keep, or takes the mark back. Spec/events.md.
+// A user marks a city to keep, or takes the mark back. Spec/model/events.md.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// The cached copy of a city: what an app can show without a network. Spec/cities.md.
+// The cached copy of a city: what an app can show without a network. Spec/model/cities.md.
 
 import Daybook
 import Foundation

@@ -1,4 +1,4 @@
-// A copy of a city comes to the device, is looked at, and goes. Spec/events.md, EVT-7.
+// A copy of a city comes to the device, is looked at, and goes. Spec/model/events.md, EVT-7.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // What an app does with albums: put and delete them, link them to assets and users, ask for them.
-// Spec/media.md.
+// Spec/model/media.md.
 
 import Daybook
 
@@ -22,7 +22,7 @@ public struct AlbumCommands: Sendable {
     /// Stores albums, all or none, in one commit. Of several with one id the last counts.
     ///
     /// - Throws: `EventError` with nothing recorded: `invalidData` for what breaks the rules of the
-    ///   type (`Spec/events.md`, EVT-7); `tooLarge` for more than 4 MiB. `LogError` as
+    ///   type (`Spec/model/events.md`, EVT-7); `tooLarge` for more than 4 MiB. `LogError` as
     ///   `EventStore.append`.
     /// - Complexity: O(bytes).
     public func putAll(_ albums: [Album]) async throws {

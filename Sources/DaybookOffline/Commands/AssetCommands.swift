@@ -1,5 +1,5 @@
 // What an app does with assets: put them, find them, delete them. Beside it: AssetQueries, CleanUp.
-// Spec/media.md.
+// Spec/model/media.md.
 
 import Daybook
 import Foundation
@@ -30,7 +30,7 @@ public struct AssetCommands: Sendable {
     ///
     /// - Throws: `EventError` with nothing recorded: `refused` where an asset has the remote id, the
     ///   local id, or the owner and checksum of another one, which it names; `invalidData` for an
-    ///   empty id or what else breaks the rules of the type (`Spec/events.md`, EVT-7); `tooLarge`
+    ///   empty id or what else breaks the rules of the type (`Spec/model/events.md`, EVT-7); `tooLarge`
     ///   for an asset of more than 1 MiB, or more than 4 MiB together: the error names the limit;
     ///   `putInBatches` has none. `LogError` as `EventStore.append`.
     /// - Complexity: O(bytes), and one look-up for each key of each asset.

@@ -1,5 +1,5 @@
 // What an app asks about assets, now and as it changes. The answers come from memory; only
-// `AssetCommands.properties(of:)` reads the log. Spec/media.md.
+// `AssetCommands.properties(of:)` reads the log. Spec/model/media.md.
 
 import Daybook
 

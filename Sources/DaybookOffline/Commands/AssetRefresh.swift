@@ -1,5 +1,5 @@
 // Updates a user's assets from the server: all at first, then the changes. The tags that the next
-// request needs are recorded last. Spec/media.md, MED-20.
+// request needs are recorded last. Spec/model/media.md, MED-20.
 
 import Daybook
 

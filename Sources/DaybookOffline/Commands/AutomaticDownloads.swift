@@ -1,4 +1,4 @@
-// Which saved cities are downloaded without being asked for. Spec/cities.md, CITY-12.
+// Which saved cities are downloaded without being asked for. Spec/model/cities.md, CITY-12.
 
 import Daybook
 

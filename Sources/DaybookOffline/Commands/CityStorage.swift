@@ -1,4 +1,4 @@
-// Which cached cities have to go so that a user's limits are kept. Pure. Spec/cities.md, CITY-8 ff.
+// Which cached cities have to go so that a user's limits are kept. Pure. Spec/model/cities.md, CITY-8 ff.
 
 import Daybook
 

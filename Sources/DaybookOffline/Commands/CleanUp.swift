@@ -1,4 +1,4 @@
-// Frees room on the device: local copies of what the server has go, the assets stay. Spec/media.md,
+// Frees room on the device: local copies of what the server has go, the assets stay. Spec/model/media.md,
 // MED-14 to MED-17.
 
 import Daybook

@@ -1,5 +1,5 @@
 // Takes over what a folder says: the commands that an app would use, with what it would have fetched.
-// Spec/content.md, CONT-35.
+// Spec/model/content.md, CONT-35.
 
 import Daybook
 import Foundation
@@ -20,7 +20,7 @@ public struct ContentImport: Hashable, Sendable {
 
 extension ContentCommands {
     /// Imports a content folder, as another app may have kept it: `cities-meta.json`,
-    /// `cities.json`, `content` and `resource-cache` (`Spec/content.md`, CONT-30 and CONT-35). Records
+    /// `cities.json`, `content` and `resource-cache` (`Spec/model/content.md`, CONT-30 and CONT-35). Records
     /// what the folder says and the log does not; doing it again adds nothing. All of the folder is
     /// read and checked first. Durable on return.
     ///

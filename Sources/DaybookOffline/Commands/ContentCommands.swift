@@ -1,5 +1,5 @@
 // What an app does with cached content: store what a server gave, use a city, read a page. Beside it:
-// ContentQueries, ContentUpdate. Spec/content.md.
+// ContentQueries, ContentUpdate. Spec/model/content.md.
 
 import Daybook
 import Foundation
@@ -86,7 +86,7 @@ public struct ContentCommands: Sendable {
     ///   - lastUpdate: the time of the update, by which the app knows when the next is due.
     /// - Returns: what has changed.
     /// - Throws: `EventError` before anything is recorded: `invalidData` for data that break the
-    ///   rules of their type (`Spec/events.md`, EVT-7), what is no URL included; `tooLarge` for a
+    ///   rules of their type (`Spec/model/events.md`, EVT-7), what is no URL included; `tooLarge` for a
     ///   page of more than 1 MiB; `refused` for a path that stands there twice, or a resource that
     ///   is said to be stored and is not, or is damaged. `FileStoreError` for a file. `LogError` as
     ///   `EventStore.append`. Later, without the time of the update on record: `refused` where

@@ -1,4 +1,4 @@
-// What an app records about the device's own media library and its backup. Spec/media.md.
+// What an app records about the device's own media library and its backup. Spec/model/media.md.
 
 import Daybook
 
@@ -7,7 +7,7 @@ import Daybook
 ///
 /// Nothing here is shipped. Every command is one commit, and returns when it is on the disk. It
 /// throws `EventError` with nothing recorded: `invalidData` for what breaks the rules of the type
-/// (`Spec/events.md`, EVT-7), `tooLarge` for more than 4 MiB; `LogError` as `EventStore.append`.
+/// (`Spec/model/events.md`, EVT-7), `tooLarge` for more than 4 MiB; `LogError` as `EventStore.append`.
 /// What is to be deleted and is not there is passed over. All of it is O(what is named).
 public struct DeviceMediaCommands: Sendable {
     let store: EventStore

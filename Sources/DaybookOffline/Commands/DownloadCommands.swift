@@ -1,5 +1,5 @@
 // What an app, and the download manager, does with download jobs: every step is checked against the
-// table of states and recorded in one go. Spec/downloads.md, DL-2 to DL-6.
+// table of states and recorded in one go. Spec/model/downloads.md, DL-2 to DL-6.
 
 import Daybook
 import Foundation

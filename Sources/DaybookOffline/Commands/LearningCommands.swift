@@ -1,5 +1,5 @@
 // What an app does with what it keeps for learning without a network: store what a server gave, read
-// it, remove it. Beside it: LearningQueries; LearningDownloads fetches by itself. Spec/learning.md.
+// it, remove it. Beside it: LearningQueries; LearningDownloads fetches by itself. Spec/model/learning.md.
 
 import Daybook
 import Foundation

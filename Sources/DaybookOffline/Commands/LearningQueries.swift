@@ -1,5 +1,5 @@
 // What an app asks about learning without a network, now and as it changes. The answers come from
-// memory; only the `read…` methods of LearningCommands read the log. Spec/learning.md, LRN-8.
+// memory; only the `read…` methods of LearningCommands read the log. Spec/model/learning.md, LRN-8.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// What an app does with cached cities. Spec/cities.md.
+// What an app does with cached cities. Spec/model/cities.md.
 
 import Daybook
 import Foundation

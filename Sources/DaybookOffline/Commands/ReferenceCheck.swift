@@ -1,5 +1,5 @@
 // Checks that the ids in a command are known to the store. Commands check before they record; imported
-// and received events are not checked. Spec/events.md, EVT-17.
+// and received events are not checked. Spec/model/events.md, EVT-17.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// What there is to choose from: the cities, and the languages of a city. Spec/content.md.
+// What there is to choose from: the cities, and the languages of a city. Spec/model/content.md.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // What happens to a city's cached content. Facts about this device: none of it is shipped.
-// Spec/events.md, EVT-7.
+// Spec/model/events.md, EVT-7.
 
 import Daybook
 

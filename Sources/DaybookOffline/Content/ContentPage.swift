@@ -1,4 +1,4 @@
-// One page of a city's content, as a server gives it and as a screen shows it. Spec/content.md.
+// One page of a city's content, as a server gives it and as a screen shows it. Spec/model/content.md.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // Members of a server's JSON that no type here names: kept as they were written, from the folder
-// layout through the log and back. Spec/content.md, CONT-37.
+// layout through the log and back. Spec/model/content.md, CONT-37.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // From what a server gave to the events that say what has changed: only these are recorded, in
-// commits of a sensible size. Made by ContentCommands. Spec/content.md, CONT-10.
+// commits of a sensible size. Made by ContentCommands. Spec/model/content.md, CONT-10.
 
 import Daybook
 import Foundation

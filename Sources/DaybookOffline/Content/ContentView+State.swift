@@ -1,5 +1,5 @@
-// The state of ContentView as bytes, and which events it still needs. Spec/views.md, VIEW-10;
-// Spec/compaction.md, CMP-3.
+// The state of ContentView as bytes, and which events it still needs. Spec/model/views.md, VIEW-10;
+// Spec/format/compaction.md, CMP-3.
 
 import Daybook
 import HashTreeCollections

@@ -1,6 +1,6 @@
 // What is on the device beside the pages: the list of cities, the languages of each, when it was
 // updated and used, and its files. Registers by stamp; the removal of a city is a stamp, too.
-// Spec/content.md, CONT-4; Spec/views.md.
+// Spec/model/content.md, CONT-4; Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections

@@ -1,6 +1,6 @@
 // The pages that are on the device: one register for each (city, language, path), without the HTML.
-// The removal of a city is a stamp: what it has not passed is gone. Spec/content.md, CONT-4;
-// Spec/views.md.
+// The removal of a city is a stamp: what it has not passed is gone. Spec/model/content.md, CONT-4;
+// Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections

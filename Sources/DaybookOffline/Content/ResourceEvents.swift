@@ -1,5 +1,5 @@
 // A file that a page needs was stored or removed. The file itself lies in the FileStore.
-// Spec/events.md, EVT-7.
+// Spec/model/events.md, EVT-7.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// What a cached file is called in the folder layout. Spec/content.md, CONT-20.
+// What a cached file is called in the folder layout. Spec/model/content.md, CONT-20.
 
 import Cryptography
 import Daybook

@@ -1,5 +1,5 @@
 // The token, the app's headers and its certificate for the servers that may have them, and for no
-// other. Between the credentials and every request of a download. Spec/downloads.md, DL-11.
+// other. Between the credentials and every request of a download. Spec/model/downloads.md, DL-11.
 
 import Daybook
 import Foundation

@@ -1,5 +1,5 @@
 // How downloads read a reply's head. Between BoundedHTTPClient and what becomes of the body.
-// Spec/downloads.md, DL-11, DL-12.
+// Spec/model/downloads.md, DL-11, DL-12.
 
 import Daybook
 

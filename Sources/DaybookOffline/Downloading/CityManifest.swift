@@ -1,5 +1,5 @@
 // What belongs to a city: its data and where its images are. Comes from a CityManifestSource, goes to
-// a DownloadRun. Everything in it was checked: a server may say anything. Spec/downloads.md, DL-10.
+// a DownloadRun. Everything in it was checked: a server may say anything. Spec/model/downloads.md, DL-10.
 
 import Daybook
 import Foundation

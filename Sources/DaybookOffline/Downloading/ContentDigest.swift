@@ -1,5 +1,5 @@
 // The checksum that a server sends along (RFC 9530). Used where the manifest has none.
-// Spec/downloads.md, DL-17.
+// Spec/model/downloads.md, DL-17.
 
 import Daybook
 import Foundation

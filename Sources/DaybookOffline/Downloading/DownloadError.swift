@@ -1,5 +1,5 @@
 // What can go wrong while a city is downloaded. The text is what the user reads as the job's
-// errorMessage. Spec/downloads.md, DL-16.
+// errorMessage. Spec/model/downloads.md, DL-16.
 
 import Daybook
 import Foundation

@@ -1,4 +1,4 @@
-// How downloads are done: limits and times. Spec/downloads.md.
+// How downloads are done: limits and times. Spec/model/downloads.md.
 
 import Daybook
 import Foundation

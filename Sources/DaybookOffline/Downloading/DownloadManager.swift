@@ -1,6 +1,6 @@
 // Works off the download jobs while an app runs: sleeps until a job, the network or the settings
 // change, then does what they ask for. Between the log, which says what is to be downloaded, and
-// DownloadRun, which does it. Spec/downloads.md.
+// DownloadRun, which does it. Spec/model/downloads.md.
 
 import Daybook
 import Foundation
@@ -57,7 +57,7 @@ public actor DownloadManager {
     /// How often a folder is looked at that somebody else works in.
     private static let lockedRetry = Duration.seconds(1)
 
-    /// Creates a manager that asks a server by the protocol of Spec/downloads.md. Apps use the one
+    /// Creates a manager that asks a server by the protocol of Spec/model/downloads.md. Apps use the one
     /// that takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,

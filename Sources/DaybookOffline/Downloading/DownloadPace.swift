@@ -1,5 +1,5 @@
 // When to try again, and when to give it a rest: failures in a row without progress, of all
-// requests of a job together. Spec/downloads.md, DL-18.
+// requests of a job together. Spec/model/downloads.md, DL-18.
 
 import Foundation
 import Synchronization

@@ -1,5 +1,5 @@
 // One job from its beginning to where everything is in the store: the manifest, then the images, so
-// many at a time. Started by DownloadManager, which records what came of it. Spec/downloads.md.
+// many at a time. Started by DownloadManager, which records what came of it. Spec/model/downloads.md.
 
 import Daybook
 import Foundation

@@ -1,5 +1,5 @@
 // The body of an answer in memory, up to a limit: for manifests and whatever else is small. Given to
-// BoundedHTTPClient. Spec/downloads.md, DL-10; Spec/learning.md, LRN-40.
+// BoundedHTTPClient. Spec/model/downloads.md, DL-10; Spec/model/learning.md, LRN-40.
 
 import Daybook
 import Synchronization

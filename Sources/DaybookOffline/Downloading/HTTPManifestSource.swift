@@ -1,4 +1,4 @@
-// Fetches manifests over HTTP: GET {base}/cities/{id}. Spec/downloads.md, DL-10.
+// Fetches manifests over HTTP: GET {base}/cities/{id}. Spec/model/downloads.md, DL-10.
 
 import Daybook
 import Foundation

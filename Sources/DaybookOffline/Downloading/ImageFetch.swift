@@ -1,5 +1,5 @@
 // Fetches one image: asks for what is missing until all is there, has it checked and stored. Part of
-// a DownloadRun. Spec/downloads.md, DL-13 to DL-18.
+// a DownloadRun. Spec/model/downloads.md, DL-13 to DL-18.
 
 import Daybook
 import Foundation

@@ -1,5 +1,5 @@
 // Takes the answers for one image, one request after the other, and writes what belongs to the image
-// after what is there. Between BoundedHTTPClient and PartialFile. Spec/downloads.md, DL-13, DL-16.
+// after what is there. Between BoundedHTTPClient and PartialFile. Spec/model/downloads.md, DL-13, DL-16.
 
 import Daybook
 import Foundation

@@ -1,5 +1,5 @@
 // An image that is being fetched: the bytes so far, and beside them in a small file what they are the
-// beginning of, so that fetching can go on after a kill. Spec/downloads.md, DL-14, DL-15.
+// beginning of, so that fetching can go on after a kill. Spec/model/downloads.md, DL-14, DL-15.
 
 import Daybook
 import Foundation

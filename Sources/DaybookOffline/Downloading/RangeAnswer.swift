@@ -1,5 +1,5 @@
 // What an answer to a request for an image means, by its status and headers alone. One pure function:
-// every row of the table in Spec/downloads.md, DL-16.
+// every row of the table in Spec/model/downloads.md, DL-16.
 
 import Daybook
 import Foundation

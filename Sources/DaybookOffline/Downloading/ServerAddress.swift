@@ -1,5 +1,5 @@
 // Addresses below a server's: where ids of any kind stand in a path or a query. Used by the sources of
-// manifests and of learning material. Spec/downloads.md, DL-10.
+// manifests and of learning material. Spec/model/downloads.md, DL-10.
 
 import Foundation
 

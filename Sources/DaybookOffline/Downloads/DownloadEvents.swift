@@ -1,5 +1,5 @@
 // What happens to a download job. Each event of a state carries the numbers of its moment; progress
-// between two of them is not recorded. Spec/events.md, EVT-7; Spec/downloads.md.
+// between two of them is not recorded. Spec/model/events.md, EVT-7; Spec/model/downloads.md.
 
 import Daybook
 import Foundation

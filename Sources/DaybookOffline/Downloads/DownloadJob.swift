@@ -1,5 +1,5 @@
 // One download of a city, as apps see it, and which states may follow each other. Made by
-// DownloadsView; DownloadCommands keep to the table. Spec/downloads.md, DL-1 to DL-3.
+// DownloadsView; DownloadCommands keep to the table. Spec/model/downloads.md, DL-1 to DL-3.
 
 import Daybook
 

@@ -1,5 +1,5 @@
-// The downloads as bytes of a checkpoint, and which events they still need. Spec/views.md, VIEW-10;
-// Spec/compaction.md, CMP-3.
+// The downloads as bytes of a checkpoint, and which events they still need. Spec/model/views.md, VIEW-10;
+// Spec/format/compaction.md, CMP-3.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // The download jobs: for each its origin, its state and its removal, found by id, by city and by
-// state. Spec/views.md; Spec/downloads.md.
+// state. Spec/model/views.md; Spec/model/downloads.md.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // What a log keeps in a cache folder that the app names and the system may delete: bytes that can be
-// fetched again. Several logs may share such a folder. Spec/images.md, IMG-19; Spec/downloads.md, DL-14.
+// fetched again. Several logs may share such a folder. Spec/model/images.md, IMG-19; Spec/model/downloads.md, DL-14.
 
 import Daybook
 import Foundation

@@ -1,4 +1,4 @@
-// A file is named by its content. Spec/files.md.
+// A file is named by its content. Spec/model/files.md.
 
 import Cryptography
 import Daybook

@@ -1,5 +1,5 @@
 // Files beside the log, named by their content. A file is durable before the event that names it is
-// recorded, and goes only when no view names it any more. Spec/files.md.
+// recorded, and goes only when no view names it any more. Spec/model/files.md.
 
 import Cryptography
 import Daybook

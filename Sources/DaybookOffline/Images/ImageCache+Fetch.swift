@@ -1,4 +1,4 @@
-// Fetching what is not cached, once for all who wait for it. Part of ImageCache. Spec/images.md,
+// Fetching what is not cached, once for all who wait for it. Part of ImageCache. Spec/model/images.md,
 // IMG-12 to IMG-14.
 
 import Daybook

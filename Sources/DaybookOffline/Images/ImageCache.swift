@@ -1,5 +1,5 @@
 // The image cache: a memory layer over files, with a limit for each kind. What is cached says
-// ImagesView; the bytes lie in the FileStore. Fetching is in ImageCache+Fetch. Spec/images.md.
+// ImagesView; the bytes lie in the FileStore. Fetching is in ImageCache+Fetch. Spec/model/images.md.
 
 import Daybook
 

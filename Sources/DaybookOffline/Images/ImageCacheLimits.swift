@@ -1,4 +1,4 @@
-// How much the image cache may hold: what the user has set, or what the app says. Spec/images.md,
+// How much the image cache may hold: what the user has set, or what the app says. Spec/model/images.md,
 // IMG-6.
 
 import Daybook

@@ -1,5 +1,5 @@
 // An image comes into the cache, is looked at, and goes. Facts about this device: nothing of them
-// is shipped. Folded by ImagesView. Spec/events.md, EVT-7; Spec/images.md.
+// is shipped. Folded by ImagesView. Spec/model/events.md, EVT-7; Spec/model/images.md.
 
 import Daybook
 

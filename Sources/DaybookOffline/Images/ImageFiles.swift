@@ -1,5 +1,5 @@
 // Where the bytes of images lie if the app names a cache folder: there, and not beside the log.
-// Spec/images.md, IMG-19.
+// Spec/model/images.md, IMG-19.
 
 import Daybook
 

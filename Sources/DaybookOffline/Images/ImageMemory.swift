@@ -1,5 +1,5 @@
 // The memory layer of the image cache: contents by their files, the least recently used go. Whether
-// a content is that of an image says the view alone. Part of ImageCache. Spec/images.md, IMG-8.
+// a content is that of an image says the view alone. Part of ImageCache. Spec/model/images.md, IMG-8.
 
 import Daybook
 

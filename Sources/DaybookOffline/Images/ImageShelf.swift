@@ -1,5 +1,5 @@
 // The cached images of one kind, in order of their stamps and of their last accesses. Part of
-// ImagesView. Spec/images.md, IMG-2 to IMG-4.
+// ImagesView. Spec/model/images.md, IMG-2 to IMG-4.
 
 import Daybook
 import HashTreeCollections

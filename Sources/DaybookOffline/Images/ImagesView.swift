@@ -1,6 +1,6 @@
 // Which images are cached, in which order they were looked at, and how many bytes they are. What
 // ends an image, the removal of its asset for example, is part of the fold. Asked by ImageCache.
-// Spec/images.md.
+// Spec/model/images.md.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // The greatest stamp of each of many keys, within bounds: what does not fit is summed up by one
-// stamp. What ImagesView remembers of removals and accesses. Spec/images.md, IMG-4.
+// stamp. What ImagesView remembers of removals and accesses. Spec/model/images.md, IMG-4.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // In which order things were used, in memory: exact, and gone with the process. What ImageCache and
-// ImageMemory evict by. Spec/images.md, IMG-9.
+// ImageMemory evict by. Spec/model/images.md, IMG-9.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // What there is to learn: courses with their lessons, in order, without the lessons' contents. Comes
-// from the app's server; kept by LearningView. Spec/learning.md, LRN-3.
+// from the app's server; kept by LearningView. Spec/model/learning.md, LRN-3.
 
 import Daybook
 

@@ -1,6 +1,6 @@
 // What is known of a learner beside the progress: basic information, the language combination, the
 // courses that it leads to, the vocabulary. Facts about this device: none of it is shipped.
-// Spec/events.md, EVT-7.
+// Spec/model/events.md, EVT-7.
 
 import Daybook
 

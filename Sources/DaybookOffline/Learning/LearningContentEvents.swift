@@ -1,5 +1,5 @@
 // A lesson or a review session comes to the device, with its files, and goes. What is done in it is
-// progress, and shipped; this is not. Spec/events.md, EVT-7.
+// progress, and shipped; this is not. Spec/model/events.md, EVT-7.
 
 import Daybook
 

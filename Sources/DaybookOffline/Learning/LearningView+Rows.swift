@@ -1,4 +1,4 @@
-// LearningView as tools show it: courses, then lessons, then users. Spec/views.md, VIEW-24.
+// LearningView as tools show it: courses, then lessons, then users. Spec/model/views.md, VIEW-24.
 
 import Daybook
 

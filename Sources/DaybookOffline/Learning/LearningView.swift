@@ -1,6 +1,6 @@
 // What is on the device for learning without a network: users, their language combinations, courses,
 // and which lessons, review sessions and vocabularies there are. Registers by stamp; contents stay in
-// the log. Spec/learning.md, LRN-4; Spec/views.md.
+// the log. Spec/model/learning.md, LRN-4; Spec/model/views.md.
 
 import Daybook
 import Foundation

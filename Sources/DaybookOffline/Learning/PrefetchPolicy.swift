@@ -1,5 +1,5 @@
 // What is to be fetched before anybody asks for it, and when: a pure function of what happened and of
-// what the views say. LearningDownloads does what it says. Spec/learning.md, LRN-20.
+// what the views say. LearningDownloads does what it says. Spec/model/learning.md, LRN-20.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // What apps see of the lessons and review sessions that are on the device: everything but their
-// contents, which LearningCommands reads from the log. Spec/learning.md.
+// contents, which LearningCommands reads from the log. Spec/model/learning.md.
 
 import Daybook
 import Foundation

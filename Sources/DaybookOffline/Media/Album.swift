@@ -1,4 +1,4 @@
-// An album as the library knows it. Stored by AlbumCommands, found by AlbumsView. Spec/media.md.
+// An album as the library knows it. Stored by AlbumCommands, found by AlbumsView. Spec/model/media.md.
 
 import Daybook
 

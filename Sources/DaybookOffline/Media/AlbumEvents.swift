@@ -1,5 +1,5 @@
 // An album becomes known or goes; assets and users come to it and leave it. Facts about this device:
-// none of it is shipped. Spec/events.md, EVT-7.
+// none of it is shipped. Spec/model/events.md, EVT-7.
 
 import Daybook
 

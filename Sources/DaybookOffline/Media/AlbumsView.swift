@@ -1,6 +1,6 @@
 // The albums: one register for each, and one for each link to an asset or a user. The removal of an
-// album or of an asset is a stamp: links that have not passed it are gone. Spec/media.md;
-// Spec/views.md.
+// album or of an asset is a stamp: links that have not passed it are gone. Spec/model/media.md;
+// Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // A photo or video as the library knows it. Stored by AssetCommands, found by AssetsView.
-// Spec/media.md.
+// Spec/model/media.md.
 
 import Daybook
 

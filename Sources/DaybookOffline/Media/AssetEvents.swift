@@ -1,5 +1,5 @@
 // An asset becomes known, changes, or goes. Facts about this device: none of it is shipped.
-// Spec/events.md, EVT-7.
+// Spec/model/events.md, EVT-7.
 
 import Daybook
 

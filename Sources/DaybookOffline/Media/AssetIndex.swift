@@ -1,5 +1,5 @@
 // Finds assets by what stands in their records: one reference for each asset and key, no copies of
-// the keys. Part of AssetsView. Spec/media.md, MED-4 and MED-9.
+// the keys. Part of AssetsView. Spec/model/media.md, MED-4 and MED-9.
 
 import Daybook
 import HashTreeCollections

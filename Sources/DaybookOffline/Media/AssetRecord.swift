@@ -1,5 +1,5 @@
 // What is kept in memory of an asset: its entry of the stored state, byte for byte, so that one asset
-// is one allocation. Made by AssetsView, which finds it by the keys that stand in it. Spec/media.md,
+// is one allocation. Made by AssetsView, which finds it by the keys that stand in it. Spec/model/media.md,
 // MED-9.
 
 import Daybook

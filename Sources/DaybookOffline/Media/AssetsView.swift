@@ -1,6 +1,6 @@
 // The assets of a library: one register for each, with what finds them by the server's id, by the
-// device's, by owner and checksum, by owner, and by when they were taken. Spec/media.md;
-// Spec/views.md.
+// device's, by owner and checksum, by owner, and by when they were taken. Spec/model/media.md;
+// Spec/model/views.md.
 
 import Daybook
 import Foundation

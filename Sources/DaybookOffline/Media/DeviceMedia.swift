@@ -1,6 +1,6 @@
 // The small collections beside assets and albums: what is backed up, what is uploaded already, the
 // hashes of the device's files. Stored by DeviceMediaCommands, found by DeviceMediaView.
-// Spec/media.md.
+// Spec/model/media.md.
 
 import Daybook
 

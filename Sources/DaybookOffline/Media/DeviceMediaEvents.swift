@@ -1,5 +1,5 @@
 // What the device's own media library says, and what the backup has made of it. Facts about this
-// device: none of it is shipped. Spec/events.md, EVT-7.
+// device: none of it is shipped. Spec/model/events.md, EVT-7.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // The small collections: backup albums, duplicates, ETags, and the device's own assets on both
-// platforms. One register for each key. Spec/media.md; Spec/views.md.
+// platforms. One register for each key. Spec/model/media.md; Spec/model/views.md.
 
 import Daybook
 

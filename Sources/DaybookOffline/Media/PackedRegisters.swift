@@ -1,5 +1,5 @@
 // Registers of the small collections, each as the bytes that the stored state has of it: one
-// allocation and one key for each. Part of DeviceMediaView. Spec/media.md, MED-9.
+// allocation and one key for each. Part of DeviceMediaView. Spec/model/media.md, MED-9.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // Times in the states of the media views: a moment where that says all, else the text. Used by
-// AssetRecord, AlbumsView and DeviceMediaView. Spec/media.md, MED-9.
+// AssetRecord, AlbumsView and DeviceMediaView. Spec/model/media.md, MED-9.
 
 import Daybook
 

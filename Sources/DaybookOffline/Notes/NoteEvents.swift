@@ -1,4 +1,4 @@
-// A note about a city is added, changed, deleted. Spec/events.md.
+// A note about a city is added, changed, deleted. Spec/model/events.md.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // The notes that live. A note's text and origin are registers; its deletion is final; a change whose
-// note has not arrived waits in its register. Spec/views.md, VIEW-6.
+// note has not arrived waits in its register. Spec/model/views.md, VIEW-6.
 
 import Daybook
 import Foundation

@@ -1,4 +1,4 @@
-// A user changes some of the settings that steer offline behaviour. Spec/events.md.
+// A user changes some of the settings that steer offline behaviour. Spec/model/events.md.
 
 import Daybook
 

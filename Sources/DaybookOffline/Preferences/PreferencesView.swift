@@ -1,4 +1,4 @@
-// The settings of each user: one register for each field. Spec/views.md.
+// The settings of each user: one register for each field. Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections

@@ -1,4 +1,4 @@
-// A learner activates a course, completes a lesson, completes a review. Spec/events.md.
+// A learner activates a course, completes a lesson, completes a review. Spec/model/events.md.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // How far each learner is. Completions are sets: doing a lesson twice counts once, with the best
-// score and the first completion. Spec/views.md.
+// score and the first completion. Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections

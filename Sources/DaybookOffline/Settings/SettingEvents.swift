@@ -1,4 +1,4 @@
-// A setting is put or deleted. Kept on the device. Spec/events.md, EVT-7; Spec/settings.md.
+// A setting is put or deleted. Kept on the device. Spec/model/events.md, EVT-7; Spec/model/settings.md.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // The names of settings with the types of their values: those that the documents list, and those that
-// an app adds. Secrets have keys of another type: SecretKey in Replay. Spec/settings.md, SET-1 and SET-3.
+// an app adds. Secrets have keys of another type: SecretKey in Replay. Spec/model/settings.md, SET-1 and SET-3.
 
 import Daybook
 

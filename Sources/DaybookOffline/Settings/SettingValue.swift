@@ -1,5 +1,5 @@
 // What can be the value of a setting: JSON of a shape that the key's type knows. Before SettingKey.
-// Spec/settings.md, SET-2.
+// Spec/model/settings.md, SET-2.
 
 import Daybook
 import Foundation

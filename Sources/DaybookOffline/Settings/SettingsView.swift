@@ -1,4 +1,4 @@
-// The settings of a log: one register for each key. Spec/views.md; Spec/settings.md.
+// The settings of a log: one register for each key. Spec/model/views.md; Spec/model/settings.md.
 
 import Daybook
 import HashTreeCollections

@@ -1,5 +1,5 @@
 // Settings in a transaction, beside whatever else it records. Used by SettingsCommands in Daybook, by
-// migrations, and by apps. Spec/settings.md, SET-1.
+// migrations, and by apps. Spec/model/settings.md, SET-1.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// Whether a backup may start now, by the user's settings. Uploading is the app's. Spec/media.md,
+// Whether a backup may start now, by the user's settings. Uploading is the app's. Spec/model/media.md,
 // MED-21.
 
 import Daybook

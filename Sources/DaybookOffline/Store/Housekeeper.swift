@@ -1,5 +1,5 @@
 // What a store removes by itself because it was kept long enough: cities that were not accessed,
-// finished download jobs. Beside the store that owns it. Spec/cities.md, CITY-15.
+// finished download jobs. Beside the store that owns it. Spec/model/cities.md, CITY-15.
 
 import Daybook
 import Foundation

@@ -1,6 +1,6 @@
 // From one version of an app's data to the next. Events of old types are read as new ones by
 // upcasters, and stay as they are; here is what must be recorded once: settings that get other names,
-// values that are worked out from old ones. Spec/settings.md, SET-6 to SET-8.
+// values that are worked out from old ones. Spec/model/settings.md, SET-6 to SET-8.
 
 import Daybook
 

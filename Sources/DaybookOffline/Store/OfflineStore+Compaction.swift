@@ -1,4 +1,4 @@
-// Taking out of the log what nothing needs any more. Spec/compaction.md.
+// Taking out of the log what nothing needs any more. Spec/format/compaction.md.
 
 import Daybook
 

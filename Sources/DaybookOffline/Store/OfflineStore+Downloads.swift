@@ -1,4 +1,4 @@
-// The download manager of a store. Spec/downloads.md.
+// The download manager of a store. Spec/model/downloads.md.
 
 import Daybook
 import Foundation

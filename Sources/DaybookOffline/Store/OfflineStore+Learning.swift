@@ -1,10 +1,10 @@
-// The learning downloads of a store. Spec/learning.md.
+// The learning downloads of a store. Spec/model/learning.md.
 
 import Daybook
 import Foundation
 
 extension LearningDownloads {
-    /// Creates downloads from a server: the protocol of Spec/learning.md, LRN-40. `run()` does the
+    /// Creates downloads from a server: the protocol of Spec/model/learning.md, LRN-40. `run()` does the
     /// work.
     ///
     /// - Parameters:

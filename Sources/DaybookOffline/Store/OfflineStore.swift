@@ -108,7 +108,7 @@ public struct OfflineStore: Sendable {
     ///     where there are many: at the first opening with a new or changed view.
     /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, for a
     ///   cache folder in the log's folder, and for rules, upcasters, views or a policy that do not go
-    ///   together (`Spec/events.md`, EVT-15), naming them. `LogError`: `locked` if another store has the log open, `wrongAccount`,
+    ///   together (`Spec/model/events.md`, EVT-15), naming them. `LogError`: `locked` if another store has the log open, `wrongAccount`,
     ///   `newerVersion`, `corrupt`, …
     /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
     public static func open(

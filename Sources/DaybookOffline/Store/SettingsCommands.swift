@@ -1,5 +1,5 @@
 // Settings as an app reads and writes them, secret ones included: those go to the secret store, all
-// others to the log. Spec/settings.md.
+// others to the log. Spec/model/settings.md.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// A sync service that does what the user's settings allow. Spec/triggers.md.
+// A sync service that does what the user's settings allow. Spec/protocol/triggers.md.
 
 import Daybook
 

@@ -1,5 +1,5 @@
 // Members of a JSON object that its type has no name for, kept as they were written. Used by assets and
-// by cached content. Spec/media.md, MED-2; Spec/content.md, CONT-37.
+// by cached content. Spec/model/media.md, MED-2; Spec/model/content.md, CONT-37.
 
 import Daybook
 

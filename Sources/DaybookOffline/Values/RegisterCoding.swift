@@ -1,4 +1,4 @@
-// Registers in the stored states of views. Used by ContentView and LearningView. Spec/views.md, VIEW-10.
+// Registers in the stored states of views. Used by ContentView and LearningView. Spec/model/views.md, VIEW-10.
 
 import Daybook
 

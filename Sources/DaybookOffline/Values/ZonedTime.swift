@@ -1,4 +1,4 @@
-// A time that comes from a server or a file and must go out again as it came in. Spec/content.md,
+// A time that comes from a server or a file and must go out again as it came in. Spec/model/content.md,
 // CONT-3.
 
 import Daybook

@@ -1,6 +1,6 @@
 // Takes every state that a crash may leave and looks whether the log recovers from it. Comes after
 // Workload; the states are CrashPoint's, what must hold is RecoveryCheck's. Design §10,
-// Spec/testing.md.
+// Spec/testing/testing.md.
 
 import LogStorage
 
@@ -36,7 +36,7 @@ public struct CrashSearch: Sendable {
     public var states: Int { counts["crash states"] ?? 0 }
 
     /// Searches through all crash points of a run. On a medium that promises less than
-    /// Spec/recovery.md assumes, the log must not survive but notice: it opens with lines that were
+    /// Spec/format/recovery.md assumes, the log must not survive but notice: it opens with lines that were
     /// appended, or refuses with a typed error.
     ///
     /// - Parameters:

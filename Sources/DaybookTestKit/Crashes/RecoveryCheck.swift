@@ -6,7 +6,7 @@ import LogStorage
 
 /// An invariant that does not hold.
 public struct BrokenInvariant: Error, CustomStringConvertible {
-    /// Its number in design and Spec/testing.md, and what was found.
+    /// Its number in design and Spec/testing/testing.md, and what was found.
     public let description: String
 
     init(_ number: String, _ found: String) { description = "\(number): \(found)" }

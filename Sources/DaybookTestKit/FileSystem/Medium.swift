@@ -1,4 +1,4 @@
-// What a simulated disk promises. The default is what Spec/recovery.md assumes (REC-1); the others
+// What a simulated disk promises. The default is what Spec/format/recovery.md assumes (REC-1); the others
 // are weaker, and what the log promises on them is weaker, too. Used by SimulatedDisk.
 
 /// The kind of storage behind a simulated file system.
@@ -13,7 +13,7 @@ public struct Medium: Hashable, Sendable {
     /// which empties no cache of the drive: what was synced may be lost, in any order.
     public var honoursSync: Bool
 
-    /// Whether it promises what Spec/recovery.md assumes.
+    /// Whether it promises what Spec/format/recovery.md assumes.
     public var isSound: Bool { hasPowersafeOverwrite && honoursSync }
 
     /// Creates a medium.

@@ -15,7 +15,7 @@
 //
 // All of it follows from choices, so a property shrinks it; with every choice 0 nothing goes wrong.
 // Design: fault model 11. The faults one by one are in NetworkFault, what is done to replies in
-// ReplyDamage. How a simulation is built on it: Spec/sync-simulation.md.
+// ReplyDamage. How a simulation is built on it: Spec/protocol/sync-simulation.md.
 
 import Daybook
 import Foundation

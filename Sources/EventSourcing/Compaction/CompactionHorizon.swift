@@ -1,6 +1,6 @@
 // By which states compaction judges, and how far it may go. Every stored state of any view must have
 // folded what goes.
-// Spec/compaction.md, CMP-27.
+// Spec/format/compaction.md, CMP-27.
 
 import LogFormat
 import LogStorage

@@ -1,4 +1,4 @@
-// Which events may go: what the views say of each, put together. Pure. Spec/compaction.md.
+// Which events may go: what the views say of each, put together. Pure. Spec/format/compaction.md.
 
 import LogFormat
 

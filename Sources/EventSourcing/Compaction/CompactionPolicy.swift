@@ -1,4 +1,4 @@
-// When a store compacts by itself, and what it says about it. Spec/compaction.md, CMP-29.
+// When a store compacts by itself, and what it says about it. Spec/format/compaction.md, CMP-29.
 
 /// When a store looks for garbage and compacts by itself.
 ///

@@ -1,5 +1,5 @@
 // What a compaction of a log would do, for somebody who does not hold its lock: folds all of it, then
-// looks. Spec/logtool.md, TOOL-20.
+// looks. Spec/operations/logtool.md, TOOL-20.
 
 import Foundation
 import LogFormat

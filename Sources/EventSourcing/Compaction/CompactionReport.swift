@@ -1,4 +1,4 @@
-// What a compaction freed, what it kept, and why. Spec/compaction.md, CMP-28.
+// What a compaction freed, what it kept, and why. Spec/format/compaction.md, CMP-28.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // The work of a compaction: every sealed segment, one after the other, off the store's queue. Judged
-// by CompactionJudge, carried out by Log.compact. Spec/compaction.md.
+// by CompactionJudge, carried out by Log.compact. Spec/format/compaction.md.
 
 import LogFormat
 import LogStorage

@@ -1,5 +1,5 @@
 // What a compaction would do, found out without changing anything and without the log's lock.
-// Spec/compaction.md, CMP-28.
+// Spec/format/compaction.md, CMP-28.
 
 import LogFormat
 import LogStorage

@@ -1,4 +1,4 @@
-// A cheap look at how much of a log is garbage: some frames, spread evenly. Spec/compaction.md, CMP-29.
+// A cheap look at how much of a log is garbage: some frames, spread evenly. Spec/format/compaction.md, CMP-29.
 
 import LogFormat
 import LogStorage

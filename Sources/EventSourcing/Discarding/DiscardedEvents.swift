@@ -1,5 +1,5 @@
 // Which events of a log were taken back. Whoever folds a log passes over them; a stored state that
-// has folded one is of no use any more. Spec/discarding.md.
+// has folded one is of no use any more. Spec/protocol/discarding.md.
 
 import LogFormat
 

@@ -1,4 +1,4 @@
-// The records that take events back, and that count them again. Spec/discarding.md.
+// The records that take events back, and that count them again. Spec/protocol/discarding.md.
 
 import Foundation
 import LogFormat

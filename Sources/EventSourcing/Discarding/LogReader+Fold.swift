@@ -1,5 +1,5 @@
 // Folds a log for somebody who does not hold its lock, without what was taken back.
-// Spec/discarding.md.
+// Spec/protocol/discarding.md.
 
 import LogFormat
 import LogStorage

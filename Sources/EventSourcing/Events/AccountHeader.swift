@@ -1,5 +1,5 @@
 // The header in which client and server say whose events they mean, so that a log and a token of
-// two accounts are not mixed. Spec/sync-protocol.md, SYNC-47 to SYNC-49.
+// two accounts are not mixed. Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
 
 /// The header `Daybook-Account`: an account's name in percent-encoded UTF-8.
 package enum AccountHeader {

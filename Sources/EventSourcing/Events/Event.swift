@@ -1,5 +1,5 @@
 // One thing that happened: a CloudEvents 1.0 event, as an app hands it in (EventDraft) and as the
-// log holds it (Event). Spec/line.md.
+// log holds it (Event). Spec/format/line.md.
 
 import Foundation
 import LogFormat

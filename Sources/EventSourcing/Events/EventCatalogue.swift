@@ -1,6 +1,6 @@
 // What is known of event types: which are shipped, which lane they take, which rules their data
 // obey, which have been replaced. An app lists its types; the store's own records are always known.
-// Spec/events.md.
+// Spec/model/events.md.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // When two events with one id are the same event, also if all that is left of one are hashes.
-// Spec/line.md, LINE-6, and Spec/compaction.md, CMP-26.
+// Spec/format/line.md, LINE-6, and Spec/format/compaction.md, CMP-26.
 
 import LogFormat
 

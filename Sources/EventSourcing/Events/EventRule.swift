@@ -1,4 +1,4 @@
-// What is known of one event type. Spec/events.md.
+// What is known of one event type. Spec/model/events.md.
 
 /// The rule of one event type.
 public struct EventRule: Sendable {

@@ -1,5 +1,5 @@
 // The types of the records with which a log keeps its own books: what the server has answered, how
-// far it was read, what was taken back. Spec/events.md, EVT-8 and EVT-14.
+// far it was read, what was taken back. Spec/model/events.md, EVT-8 and EVT-14.
 
 /// The records that only the store itself writes.
 package enum LogRecord {

@@ -1,6 +1,6 @@
 // How an event of an old type is read as one of the type that has replaced it. The stored line stays
 // as it is; EventCatalogue applies upcasters where events go to views and subscriptions.
-// Spec/events.md, EVT-10.
+// Spec/model/events.md, EVT-10.
 
 /// The way from an event type to a newer one that replaces it.
 ///

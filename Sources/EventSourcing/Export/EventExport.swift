@@ -1,5 +1,5 @@
 // Exports the lines of a log byte for byte, in order, without their positions.
-// Spec/logtool.md, TOOL-10.
+// Spec/operations/logtool.md, TOOL-10.
 
 import LogFormat
 import LogStorage

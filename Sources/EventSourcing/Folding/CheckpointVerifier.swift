@@ -1,5 +1,5 @@
 // Compares the stored states of a log with what its events come to. Used by verification, which
-// reads all events anyway. Spec/checkpoint.md, CHK-6.
+// reads all events anyway. Spec/format/checkpoint.md, CHK-6.
 
 import LogFormat
 import LogStorage

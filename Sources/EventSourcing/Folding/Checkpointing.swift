@@ -1,5 +1,5 @@
 // When a store writes a checkpoint, and how: captured in an instant on the store's queue, encoded
-// and written in the background. Spec/checkpoint.md.
+// and written in the background. Spec/format/checkpoint.md.
 
 import Foundation
 import LogFormat

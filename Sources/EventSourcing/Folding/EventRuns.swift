@@ -1,6 +1,6 @@
 // Reads events ahead of whoever takes them in: a thread of its own reads and checks them, and reads
 // their data while it is ahead; the caller folds what came before, in order. Comes after the log's
-// lines, before the views. Spec/views.md.
+// lines, before the views. Spec/model/views.md.
 
 import Foundation
 import LogFormat

@@ -1,5 +1,5 @@
 // Walks over JSON text (RFC 8259) byte by byte, checking its grammar and building nothing. Every
-// reader of lines and payloads stands on it. Spec/line.md.
+// reader of lines and payloads stands on it. Spec/format/line.md.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // Reads a CloudEvents 1.0 event in JSON format, member by member in any order: lines of the log,
-// lines to import, elements of a batch. Spec/line.md.
+// lines to import, elements of a batch. Spec/format/line.md.
 
 import Foundation
 import LogFormat

@@ -1,4 +1,4 @@
-// Writes an event as a line, its members in the one order of this format. Spec/line.md, LINE-1.
+// Writes an event as a line, its members in the one order of this format. Spec/format/line.md, LINE-1.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // The lines that nearly all are: members in the order in which LineEncoder writes them, no escapes in
-// strings, no extensions. They are read without looking for members by name. Spec/line.md, LINE-1.
+// strings, no extensions. They are read without looking for members by name. Spec/format/line.md, LINE-1.
 
 import LogFormat
 

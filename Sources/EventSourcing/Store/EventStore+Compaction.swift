@@ -1,6 +1,6 @@
 // Compaction of a store: by the app's word, or by itself. The store's queue only captures states and
 // waits; the work is done elsewhere, and only the swap of a segment takes the log's lock.
-// Spec/compaction.md.
+// Spec/format/compaction.md.
 
 import Foundation
 import LogFormat

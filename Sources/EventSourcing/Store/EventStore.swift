@@ -98,7 +98,7 @@ public actor EventStore {
     ///     that the log is gone, and before it goes; if it throws, or the process ends, the next
     ///     opening of the folder must do it.
     /// - Throws: `EventError` (`refused`) for rules, upcasters or views that do not go together, naming
-    ///   them (Spec/events.md, EVT-15); nothing was opened then. `LogError` as `Log.init`, and
+    ///   them (Spec/model/events.md, EVT-15); nothing was opened then. `LogError` as `Log.init`, and
     ///   `corrupt` for a line that is not an event.
     /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
     ///   stored state, or one of another version.

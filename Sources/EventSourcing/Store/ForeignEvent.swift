@@ -1,5 +1,5 @@
 // An event that another log made: what a server hands out. Its line keeps source and sequence, and
-// gains a position here. Spec/line.md, LINE-3.
+// gains a position here. Spec/format/line.md, LINE-3.
 
 import Foundation
 import LogFormat
@@ -52,7 +52,7 @@ package struct Received: Hashable, Sendable {
 
 extension EventStore {
     /// Takes over how far the device's clock was off the server's when it was last heard of, unless
-    /// the clock has been put right since. Spec/replay.md, CLOCK-2.
+    /// the clock has been put right since. Spec/protocol/replay.md, CLOCK-2.
     ///
     /// - Parameters:
     ///   - offset: what had to be added to the device's clock then, in milliseconds.

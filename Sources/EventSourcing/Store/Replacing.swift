@@ -1,5 +1,5 @@
 // The time of an event that replaces a value: behind the LWW timestamp of that value, also where a
-// clock that was ahead has recorded it. Spec/views.md, VIEW-27; Spec/line.md, LINE-7.
+// clock that was ahead has recorded it. Spec/model/views.md, VIEW-27; Spec/format/line.md, LINE-7.
 
 import LogFormat
 

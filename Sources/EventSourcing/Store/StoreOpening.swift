@@ -1,5 +1,5 @@
 // From an opened log to present views: states from the checkpoint, then the events behind it.
-// Spec/checkpoint.md.
+// Spec/format/checkpoint.md.
 
 import LogFormat
 import LogStorage

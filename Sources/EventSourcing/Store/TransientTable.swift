@@ -1,6 +1,6 @@
 // Values about a store that the process keeps in memory and never records: bytes of a running
 // download, attempts without an answer. Beside the views, which follow from the log; queries merge
-// both. Spec/following.md, FOL-11.
+// both. Spec/model/following.md, FOL-11.
 
 import Foundation
 import Synchronization

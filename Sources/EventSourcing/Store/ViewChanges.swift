@@ -1,5 +1,5 @@
 // The values of a question to a view, over time. Each subscriber computes its own, in its own task,
-// when it is ready for one; the store only says that there was a commit. Spec/following.md.
+// when it is ready for one; the store only says that there was a commit. Spec/model/following.md.
 
 import LogFormat
 

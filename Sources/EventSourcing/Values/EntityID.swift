@@ -1,4 +1,4 @@
-// The keys of views. Spec/views.md, VIEW-4; Spec/decisions/0006-ids-are-bytes.md.
+// The keys of views. Spec/model/views.md, VIEW-4; Spec/decisions/0006-ids-are-bytes.md.
 
 /// An identifier compared byte by byte. Swift compares strings by what they look like, so two ids
 /// that differ only in how an accent is composed would be one key.

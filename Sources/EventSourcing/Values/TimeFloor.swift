@@ -1,5 +1,5 @@
 // The time a new event gets: the corrected clock, but never before what the log already tells,
-// unless that is so far ahead that the clock that wrote it must have been wrong. Spec/line.md,
+// unless that is so far ahead that the clock that wrote it must have been wrong. Spec/format/line.md,
 // LINE-5.
 
 /// The newest times of a log.

@@ -1,4 +1,4 @@
-// UTC in milliseconds: the only time in a line. Spec/line.md, LINE-5.
+// UTC in milliseconds: the only time in a line. Spec/format/line.md, LINE-5.
 
 import Foundation
 import LogFormat

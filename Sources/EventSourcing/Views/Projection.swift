@@ -1,5 +1,5 @@
 // A view is a fold over the log: a value that takes in one event after the other. Its state can be
-// stored in a checkpoint, so that opening a log reads only what came later. Spec/views.md.
+// stored in a checkpoint, so that opening a log reads only what came later. Spec/model/views.md.
 
 import Foundation
 

@@ -1,4 +1,4 @@
-// What makes a view independent of the order in which events arrive. Spec/views.md, VIEW-1.
+// What makes a view independent of the order in which events arrive. Spec/model/views.md, VIEW-1.
 
 /// A value that the event with the greatest stamp has set.
 public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {

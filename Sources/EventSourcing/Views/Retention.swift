@@ -1,5 +1,5 @@
 // Which events a log still needs. The views say it: whoever knows the winner of a register knows
-// its losers. Spec/compaction.md.
+// its losers. Spec/format/compaction.md.
 
 /// What a view's state says of an event that it has folded.
 public enum Retention: Hashable, Sendable {

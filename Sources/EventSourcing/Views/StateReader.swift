@@ -1,6 +1,6 @@
 // Takes a view's state out of bytes. The bytes may be anything: every number and length is checked
 // against what is left before it is used, and what StateWriter would have written otherwise is
-// refused, so that whatever is read encodes to the same bytes again. Spec/views.md, VIEW-10.
+// refused, so that whatever is read encodes to the same bytes again. Spec/model/views.md, VIEW-10.
 
 import Foundation
 import LogFormat

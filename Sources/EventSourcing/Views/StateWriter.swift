@@ -1,6 +1,6 @@
 // Puts a view's state into bytes. Equal states give equal bytes: there is one way to write a value,
 // and keyed collections are sorted by the bytes of their keys. Read back by StateReader.
-// Spec/views.md, VIEW-10.
+// Spec/model/views.md, VIEW-10.
 
 import Foundation
 

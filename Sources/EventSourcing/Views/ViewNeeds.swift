@@ -1,6 +1,6 @@
 // The views that need events which no other view needs any more: those that do not say which. Stored
 // in checkpoints, so that a program that does not know the views keeps their events, too.
-// Spec/compaction.md, CMP-30.
+// Spec/format/compaction.md, CMP-30.
 
 import Foundation
 import LogFormat

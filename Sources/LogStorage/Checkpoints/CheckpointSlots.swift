@@ -1,5 +1,5 @@
 // Where checkpoints live: two files that take turns, so that there is a whole one at any moment.
-// Spec/checkpoint.md.
+// Spec/format/checkpoint.md.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // What proves that the end of a log is missing: a checkpoint names a position only once it is durable.
-// Opening, readers and verification ask here; repair has a plan of its own (RepairPlan). Spec/checkpoint.md, CHK-5.
+// Opening, readers and verification ask here; repair has a plan of its own (RepairPlan). Spec/format/checkpoint.md, CHK-5.
 
 import LogFormat
 

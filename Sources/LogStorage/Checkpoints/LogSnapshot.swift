@@ -1,5 +1,5 @@
 // What a writer knows of its log at one moment: taken in an instant, made into a checkpoint at
-// leisure. Spec/checkpoint.md.
+// leisure. Spec/format/checkpoint.md.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // Takes lines out of one sealed segment: judge every line, write the others to a file beside the
 // segment, sync, read it back, and only then let it take the segment's name. Works in the background
-// on its own descriptors; what it was made from stays whole until the rename. Spec/compaction.md,
+// on its own descriptors; what it was made from stays whole until the rename. Spec/format/compaction.md,
 // CMP-20 to CMP-24.
 
 import LogFormat

@@ -1,5 +1,5 @@
 // A file that says that what lies beside it is gone, whatever is still there. Used by LogErasure for a
-// log, and for everything that an app keeps on a device. Spec/accounts.md, ACC-6; Spec/settings.md.
+// log, and for everything that an app keeps on a device. Spec/protocol/accounts.md, ACC-6; Spec/model/settings.md.
 
 /// The marker of an erasure in a folder.
 package struct ErasureMarker: Sendable {

@@ -1,5 +1,5 @@
 // Deleting a log for good. A marker is made durable first; from then on the log is gone, and whoever
-// opens the folder next deletes what is left of it. Spec/accounts.md.
+// opens the folder next deletes what is left of it. Spec/protocol/accounts.md.
 
 /// The erasure of the log in a folder. Whoever erases holds the log's lock.
 struct LogErasure {

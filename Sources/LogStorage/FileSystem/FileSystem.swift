@@ -1,5 +1,5 @@
 // The seam between the log and the world: the few operations a log needs of a file system. The
-// POSIX implementation stands beside this file; DaybookTestKit has others. Spec/recovery.md says
+// POSIX implementation stands beside this file; DaybookTestKit has others. Spec/format/recovery.md says
 // what each operation must guarantee.
 
 /// What the log needs of a file system.

@@ -1,4 +1,4 @@
-// What lies in a log's folder. Spec/segment.md, SEG-1.
+// What lies in a log's folder. Spec/format/segment.md, SEG-1.
 
 import LogFormat
 

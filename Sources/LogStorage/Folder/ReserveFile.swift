@@ -1,6 +1,6 @@
 // Room that is set aside on the device for a day when there is none: what the server has said must
 // be recorded, and compaction must be able to free something, although the disk is full.
-// Spec/segment.md, SEG-10.
+// Spec/format/segment.md, SEG-10.
 
 import LogFormat
 

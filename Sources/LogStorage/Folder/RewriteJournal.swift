@@ -1,7 +1,7 @@
 // Writing synced bytes again, in place, without putting them at stake. After a failed sync the page
 // cache may show what the medium never got, so recovery writes the last commit again. A power cut in
 // the middle of that write could tear it, and it may have been acknowledged: therefore a copy is
-// made durable first, as InnoDB's doublewrite buffer does. Spec/recovery.md, REC-9.
+// made durable first, as InnoDB's doublewrite buffer does. Spec/format/recovery.md, REC-9.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // The name of a segment file says where it begins: sorted by name, segments are the history.
-// Spec/segment.md, SEG-1.
+// Spec/format/segment.md, SEG-1.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // One writer at a time, and one incarnation a device: the lock file is both the lock and the
 // device-local marker. Its content names the incarnation and the file's own inode, so a copied or
-// restored folder does not recognise it and gets a new incarnation. Spec/line.md, LINE-4.
+// restored folder does not recognise it and gets a new incarnation. Spec/format/line.md, LINE-4.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // Compaction as the log sees it: which segments are sealed, a new file in a segment's place, what is
 // remembered of removed ids. Only the swap holds the log's lock; everything before it goes on beside
-// appends. Spec/compaction.md.
+// appends. Spec/format/compaction.md.
 
 import LogFormat
 import Synchronization

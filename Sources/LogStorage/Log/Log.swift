@@ -10,7 +10,7 @@ import Synchronization
 
 /// An append-only log of lines in a folder, opened for writing.
 ///
-/// A line is one JSON object without line breaks that begins as `Spec/line.md` says; `EventStore`
+/// A line is one JSON object without line breaks that begins as `Spec/format/line.md` says; `EventStore`
 /// makes such lines from events. All methods are thread-safe.
 public final class Log: Sendable {
     /// The folder.

@@ -1,6 +1,6 @@
 // Opening a log for writing: lock → list → judge the last segment → check the chain → mend. A
-// checkpoint spares reading what it covers, and proves what must be there. Spec/recovery.md and
-// Spec/checkpoint.md.
+// checkpoint spares reading what it covers, and proves what must be there. Spec/format/recovery.md and
+// Spec/format/checkpoint.md.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // Reads a log once, without its lock, in this process or another, while a writer goes on: with a
 // LogCursor up to the end, which is then judged. Whatever looks bad there is looked at again before
-// it is believed. Spec/recovery.md, REC-6.
+// it is believed. Spec/format/recovery.md, REC-6.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // Reads everything a log holds and says what is not right, with its place; goes on behind damage
-// wherever the footer says where the next frame begins. Spec/recovery.md, REC-7.
+// wherever the footer says where the next frame begins. Spec/format/recovery.md, REC-7.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // What opening finds at the end of the last segment, and what follows from it. The rows below are
-// the decision table of Spec/recovery.md under the same labels. Judging (`judge`) reads only;
+// the decision table of Spec/format/recovery.md under the same labels. Judging (`judge`) reads only;
 // mending (`mend`) is done by the one writer, and can be interrupted anywhere and begun again.
 
 import LogFormat

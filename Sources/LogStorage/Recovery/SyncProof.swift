@@ -1,6 +1,6 @@
 // Torn or damaged? A writer never writes while an earlier commit is unsynced, so whatever stands
 // behind a bad place and came with a later write proves that the bad place had been synced.
-// Spec/recovery.md, REC-3, explains which finding proves what.
+// Spec/format/recovery.md, REC-3, explains which finding proves what.
 
 import LogFormat
 

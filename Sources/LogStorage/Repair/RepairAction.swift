@@ -1,4 +1,4 @@
-// One thing that repair does, or would do, in words that a person can check. Spec/recovery.md, REP-4.
+// One thing that repair does, or would do, in words that a person can check. Spec/format/recovery.md, REP-4.
 
 import LogFormat
 

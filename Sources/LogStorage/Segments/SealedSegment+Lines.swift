@@ -1,4 +1,4 @@
-// The lines of a sealed segment, in order. Spec/segment.md.
+// The lines of a sealed segment, in order. Spec/format/segment.md.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // Reading what a compacted segment remembers of the lines it lost. A list is read once, whole and in
 // portions, before anything in it is believed; after that a lookup reads at most 64 records.
-// Spec/segment.md, SEG-8.
+// Spec/format/segment.md, SEG-8.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // What a segment holds, gathered commit by commit: by recovery while it reads, by the log while it
-// writes. Sealing turns it into the footer. Spec/segment.md, SEG-5.
+// writes. Sealing turns it into the footer. Spec/format/segment.md, SEG-5.
 
 import LogFormat
 

@@ -1,7 +1,7 @@
 // Writes a segment anew from the lines that compaction keeps or repair has saved: header, lines
 // regrouped into blocks and frames as a writer groups them, lists of removed ids, footer. Nothing
-// reads the file before it is whole, so there is neither trailer nor room. Spec/compaction.md, CMP-21,
-// and Spec/repair.md, REP-3.
+// reads the file before it is whole, so there is neither trailer nor room. Spec/format/compaction.md, CMP-21,
+// and Spec/format/repair.md, REP-3.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // Reads a segment from a frame onwards and yields its commits, one after the other, with their lines
 // checked. Used by everything that reads: recovery, readers, lookups, verification. It judges
-// nothing: at the first thing that is not right it says what and where. Spec/recovery.md.
+// nothing: at the first thing that is not right it says what and where. Spec/format/recovery.md.
 
 import LogFormat
 
@@ -31,7 +31,7 @@ package struct ScannedCommit: Sendable {
 
 /// Where a scan met something that is not right.
 package struct ScanDamage: Sendable {
-    /// What was expected at the place; decides what later bytes can prove. Spec/recovery.md, REC-3.
+    /// What was expected at the place; decides what later bytes can prove. Spec/format/recovery.md, REC-3.
     package enum Context: String, Sendable {
         /// A block of a running frame, or its end mark.
         case block

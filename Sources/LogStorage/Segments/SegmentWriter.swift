@@ -1,6 +1,6 @@
 // Appends commits to the live segment. Comes after the lines of a commit were put together, before
 // the disk. A commit is one write: its bytes, an end mark, and a trailer that makes the stock tool
-// step over the preallocated rest. Spec/segment.md, SEG-3 and SEG-4.
+// step over the preallocated rest. Spec/format/segment.md, SEG-3 and SEG-4.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // The id index of a checkpoint's live segment, left where it is until it is needed: an opening that
-// neither records nor looks for an id does without. Spec/checkpoint.md, CHK-7.
+// neither records nor looks for an id does without. Spec/format/checkpoint.md, CHK-7.
 
 import LogFormat
 

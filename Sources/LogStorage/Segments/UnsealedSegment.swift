@@ -1,6 +1,6 @@
 // A segment that others follow and that yet does not end with a footer: the footer is damaged, lines
 // before it are lost, too, or bytes follow it. Its lines are found frame by frame, without the footer's frame
-// list. Used where SealedSegment cannot be. Spec/recovery.md, REC-10.
+// list. Used where SealedSegment cannot be. Spec/format/recovery.md, REC-10.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // A client certificate for servers that ask for one (mTLS), and where it is kept. Presented by
-// BoundedHTTPClient. Spec/secrets.md, SEC-4 and SEC-27.
+// BoundedHTTPClient. Spec/operations/secrets.md, SEC-4 and SEC-27.
 
 import EventSourcing
 import Foundation

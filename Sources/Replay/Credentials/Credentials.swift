@@ -1,5 +1,5 @@
 // Where tokens come from. The replayer asks for one, has it renewed before it ends by the server's
-// clock, and has it renewed when the server refuses it. Spec/replay.md, TOK.
+// clock, and has it renewed when the server refuses it. Spec/protocol/replay.md, TOK.
 
 import EventSourcing
 

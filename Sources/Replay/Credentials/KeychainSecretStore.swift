@@ -1,5 +1,5 @@
 // The keychain of Apple systems as a secret store. Small, because it cannot be tried where the rest
-// of the project is built. Spec/secrets.md.
+// of the project is built. Spec/operations/secrets.md.
 
 #if canImport(Security)
     import Foundation

@@ -1,6 +1,6 @@
 // A token that an app can have renewed, kept over restarts. The replayer decides when: before the
 // token ends by the server's clock, and when the server refuses it. Here, many who want a new one
-// become one request to the issuer. Spec/secrets.md, SEC-12 to SEC-16.
+// become one request to the issuer. Spec/operations/secrets.md, SEC-12 to SEC-16.
 
 /// A token that is renewed by a closure of the app, once for all who wait.
 ///

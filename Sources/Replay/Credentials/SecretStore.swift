@@ -1,7 +1,7 @@
 // Where secrets are kept over restarts: tokens, client certificates, headers for proxies. Never the
 // log. The system's keychain is KeychainSecretStore; a file under a key of the app is
 // SealedFileSecretStore in DaybookSecrets; tests use InMemorySecretStore of DaybookTestKit.
-// Spec/secrets.md.
+// Spec/operations/secrets.md.
 
 /// Keeps secrets: byte values under names.
 ///

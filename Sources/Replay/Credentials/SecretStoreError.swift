@@ -1,4 +1,4 @@
-// The one error of all secret stores: what, where, what to do; never the secret. Spec/secrets.md.
+// The one error of all secret stores: what, where, what to do; never the secret. Spec/operations/secrets.md.
 
 import Foundation
 

@@ -1,5 +1,5 @@
 // A token as a secret store keeps it: {"value":…,"expiresAt":…}. Used by RefreshingCredentials.
-// Spec/secrets.md, SEC-3.
+// Spec/operations/secrets.md, SEC-3.
 
 import EventSourcing
 

@@ -1,5 +1,5 @@
 // What a transport says to the server of the account whose log it ships. Used by HTTPTransport.
-// Spec/sync-protocol.md, SYNC-47 to SYNC-49.
+// Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
 
 /// The account for which a transport ships and reads, as the server names it.
 ///

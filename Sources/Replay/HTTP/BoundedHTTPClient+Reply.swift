@@ -1,5 +1,5 @@
 // A reply of the sync protocol, gathered in memory up to its limit: what HTTPTransport and
-// SupabaseTransport have in common. Spec/sync-protocol.md; Spec/secrets.md, SEC-20, SEC-24.
+// SupabaseTransport have in common. Spec/protocol/sync-protocol.md; Spec/operations/secrets.md, SEC-20, SEC-24.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // One request over libcurl, from its options to its result. Created and used by the request's own
-// thread. Spec/secrets.md, SEC-22 to SEC-25.
+// thread. Spec/operations/secrets.md, SEC-22 to SEC-25.
 
 #if os(Linux)
     import CCurl

@@ -1,5 +1,5 @@
 // Dates of HTTP headers: `Date`, from which the server's clock is taken, and `Retry-After`. Used by
-// BoundedHTTPClient. Spec/replay.md, CLOCK-1.
+// BoundedHTTPClient. Spec/protocol/replay.md, CLOCK-1.
 
 import EventSourcing
 import Foundation

@@ -1,6 +1,6 @@
 // Headers that an app adds to every request, for proxies. Checked once, so that no name or value
 // can end a line and begin another, and none changes what the transport says by itself.
-// Spec/secrets.md, SEC-17.
+// Spec/operations/secrets.md, SEC-17.
 
 /// Headers that were checked.
 package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {

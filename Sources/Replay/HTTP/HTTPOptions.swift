@@ -1,5 +1,5 @@
 // What goes with the requests to an app's own servers, and how they get there. Used by every
-// transport and by the downloads. Spec/secrets.md, SEC-17, SEC-27 and SEC-28.
+// transport and by the downloads. Spec/operations/secrets.md, SEC-17, SEC-27 and SEC-28.
 
 import Foundation
 

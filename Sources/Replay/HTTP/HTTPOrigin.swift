@@ -1,5 +1,5 @@
 // Which server a URL means, so that a token goes to no other, and to none in the clear. Used by
-// BoundedHTTPClient and HTTPTransport. Spec/secrets.md, SEC-19, SEC-22, SEC-23.
+// BoundedHTTPClient and HTTPTransport. Spec/operations/secrets.md, SEC-19, SEC-22, SEC-23.
 
 import Foundation
 

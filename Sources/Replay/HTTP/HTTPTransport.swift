@@ -1,5 +1,5 @@
 // The sync protocol: POST {endpoint} with a batch, GET {endpoint} for pages. BoundedHTTPClient carries the
-// requests. Spec/sync-protocol.md.
+// requests. Spec/protocol/sync-protocol.md.
 
 import Foundation
 

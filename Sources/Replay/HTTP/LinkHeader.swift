@@ -1,5 +1,5 @@
 // The header `Link` (RFC 8288), by which a page names the one after it. Used by BoundedHTTPClient.
-// Spec/sync-protocol.md, SYNC-32.
+// Spec/protocol/sync-protocol.md, SYNC-32.
 
 /// The header `Link`, as far as pages need it.
 package enum LinkHeader {

@@ -1,5 +1,5 @@
 // The sync protocol over PostgREST: two functions of a Supabase project, called by POST. Replies
-// become what HTTPTransport would return. Spec/supabase.md has the requests and answers in full.
+// become what HTTPTransport would return. Spec/operations/supabase.md has the requests and answers in full.
 
 import EventSourcing
 import Foundation
@@ -45,7 +45,7 @@ public final class SupabaseTransport: Transport {
     /// Calls one of the functions.
     ///
     /// - Throws: `TransportError`, also where no complete reply came; `malformedReply` where a page
-    ///   is not what Spec/supabase.md says; `CancellationError`.
+    ///   is not what Spec/operations/supabase.md says; `CancellationError`.
     public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
         var body = JSONObjectWriter()
         switch call {

@@ -1,5 +1,5 @@
 // What becomes of changes that were made without knowing a newer one: a resolver decides, the replayer
-// records the decision. Spec/conflicts.md.
+// records the decision. Spec/protocol/conflicts.md.
 
 import EventSourcing
 import Foundation

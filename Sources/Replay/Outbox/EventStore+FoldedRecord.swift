@@ -1,5 +1,5 @@
 // Records the one sync record that stands for all so far, where compaction can then take others out.
-// Spec/sync-records.md, OUT-7, and Spec/compaction.md.
+// Spec/protocol/sync-records.md, OUT-7, and Spec/format/compaction.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // How a decision on a conflict is recorded: what it supersedes is taken back, what stands for it is
-// appended, all in one commit. Spec/conflicts.md.
+// appended, all in one commit. Spec/protocol/conflicts.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // The one record that stands for all records so far, so that compaction can take those out.
-// Spec/sync-records.md, OUT-7.
+// Spec/protocol/sync-records.md, OUT-7.
 
 import EventSourcing
 import Foundation

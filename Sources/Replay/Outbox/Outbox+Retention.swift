@@ -1,5 +1,5 @@
 // What the outbox says to compaction: which events it still needs, and which are settled.
-// Spec/compaction.md.
+// Spec/format/compaction.md.
 
 import EventSourcing
 import LogFormat

@@ -1,5 +1,5 @@
 // The outbox as bytes for a checkpoint: what it says, not how it holds it, so that tombstones leave
-// no trace. Spec/sync-records.md, OUT-8.
+// no trace. Spec/protocol/sync-records.md, OUT-8.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // What the server has not settled yet: the shipped types of own lines, in order of position. The one
-// view that follows positions and not stamps. Spec/sync-records.md.
+// view that follows positions and not stamps. Spec/protocol/sync-records.md.
 
 import DequeModule
 import EventSourcing

@@ -1,5 +1,5 @@
 // What somebody decides on events that the server will not take: to try them again, or to do without
-// them. Both are on record. Spec/parking.md.
+// them. Both are on record. Spec/protocol/parking.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // One action of the outbox: what the event says, and what the server has answered so far.
-// Spec/sync-records.md, OUT-4 and OUT-5.
+// Spec/protocol/sync-records.md, OUT-4 and OUT-5.
 
 import EventSourcing
 import Foundation
@@ -57,7 +57,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case conflict = "CONFLICT"
     }
 
-    /// Why an action is parked, and what ends that. Spec/parking.md.
+    /// Why an action is parked, and what ends that. Spec/protocol/parking.md.
     public enum Parking: String, Sendable {
         /// The server will never take it: a person decides.
         case rejected

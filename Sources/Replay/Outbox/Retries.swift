@@ -1,5 +1,5 @@
 // How often an event is sent again after a `retry`, and how long an exhausted event waits. Between the
-// outbox, which shows both, and shipping, which goes by them. Spec/parking.md, PRK-4.
+// outbox, which shows both, and shipping, which goes by them. Spec/protocol/parking.md, PRK-4.
 
 import Foundation
 import LogFormat

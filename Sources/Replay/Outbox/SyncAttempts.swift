@@ -1,5 +1,5 @@
 // Attempts to send that no record speaks of: without a network, refused as a whole, not looked at. In
-// memory, so that a long flight writes nothing to the log. Spec/sync-records.md, OUT-10.
+// memory, so that a long flight writes nothing to the log. Spec/protocol/sync-records.md, OUT-10.
 
 import EventSourcing
 import Foundation

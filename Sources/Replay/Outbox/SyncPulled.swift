@@ -1,5 +1,5 @@
 // How far the account's events have been read from the server: recorded with the events of the page
-// that it leads behind, so that neither is there without the other. Spec/sync-records.md, OUT-9.
+// that it leads behind, so that neither is there without the other. Spec/protocol/sync-records.md, OUT-9.
 
 import EventSourcing
 import Foundation

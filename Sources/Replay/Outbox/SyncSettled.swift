@@ -1,4 +1,4 @@
-// What the log remembers of the server's replies: one relaxed event a reply. Spec/sync-records.md.
+// What the log remembers of the server's replies: one relaxed event a reply. Spec/protocol/sync-records.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // A page of the account's events, as a server hands it out. Between the transport and the store.
-// Spec/sync-protocol.md, SYNC-31.
+// Spec/protocol/sync-protocol.md, SYNC-31.
 
 import EventSourcing
 import Foundation

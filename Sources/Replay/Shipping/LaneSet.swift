@@ -1,5 +1,5 @@
 // The queues of the outbox, one a lane: which may send, which wait, which are held. Part of
-// ReplayState, and as pure. Spec/replay.md, RPL-1 and RPL-2.
+// ReplayState, and as pure. Spec/protocol/replay.md, RPL-1 and RPL-2.
 
 import DequeModule
 import EventSourcing

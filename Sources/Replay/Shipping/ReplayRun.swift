@@ -1,5 +1,5 @@
 // One run of the replayer: asks ReplayState what to do, does it, records what came of it. Everything
-// that touches the world is here; every decision is there. Spec/replay.md.
+// that touches the world is here; every decision is there. Spec/protocol/replay.md.
 
 import EventSourcing
 import Foundation

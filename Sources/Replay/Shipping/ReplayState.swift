@@ -1,6 +1,6 @@
 // What the replayer knows and decides: a value without clock, network or randomness of its own.
 // Inputs go in (the outbox, answers, tokens, conditions, the time), `next` says what has to be done.
-// The rows of the decision table in Spec/replay.md bear the same labels: V for verdicts, W for whole
+// The rows of the decision table in Spec/protocol/replay.md bear the same labels: V for verdicts, W for whole
 // answers, G for reads, T for tokens, C for conditions.
 
 import DequeModule

@@ -1,5 +1,5 @@
 // Ships the outbox and reads what other logs of the account have recorded. What it is told to do is
-// ReplayState's business, how it is done ReplayRun's. Spec/replay.md.
+// ReplayState's business, how it is done ReplayRun's. Spec/protocol/replay.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // The tokens that a run has sent: a server can send them back in whatever it answers, and none of
-// them may be recorded. Used by ReplayRun. Spec/secrets.md, SEC-1.
+// them may be recorded. Used by ReplayRun. Spec/operations/secrets.md, SEC-1.
 
 import EventSourcing
 import LogFormat

@@ -1,4 +1,4 @@
-// How far the device's clock is from the server's. Spec/replay.md, CLOCK-1.
+// How far the device's clock is from the server's. Spec/protocol/replay.md, CLOCK-1.
 
 import EventSourcing
 

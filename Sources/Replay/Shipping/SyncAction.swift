@@ -1,5 +1,5 @@
 // What an app shows of one action: what was done, and how far it has come on its way to the server.
-// Spec/sync-records.md, OUT-5.
+// Spec/protocol/sync-records.md, OUT-5.
 
 import EventSourcing
 import Foundation

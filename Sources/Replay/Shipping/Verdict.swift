@@ -1,4 +1,4 @@
-// The server's word on one event, and how a reply is read. Spec/sync-protocol.md.
+// The server's word on one event, and how a reply is read. Spec/protocol/sync-protocol.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // How a request reaches the server: the one method that a host app replaces to ship by itself.
-// Spec/sync-protocol.md.
+// Spec/protocol/sync-protocol.md.
 
 /// A request to the server.
 public enum TransportRequest: Hashable, Sendable {

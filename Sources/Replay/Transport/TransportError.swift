@@ -1,5 +1,5 @@
 // What a transport of this library refuses, and what the network refuses it: what, where, what to
-// do; never a token, a header's value, or what a server wrote. Spec/secrets.md, SEC-1.
+// do; never a token, a header's value, or what a server wrote. Spec/operations/secrets.md, SEC-1.
 
 import Foundation
 

@@ -1,5 +1,5 @@
 // The state of the network on Linux: the kernel says by netlink that routes, addresses or interfaces
-// have changed, and its files say how things are then. Spec/triggers.md, COND-5.
+// have changed, and its files say how things are then. Spec/protocol/triggers.md, COND-5.
 
 #if os(Linux)
     import Foundation

@@ -1,5 +1,5 @@
 // The state of the network: reachable or not, and paid by volume or not. The system's answer on Apple
-// systems; that of Linux is in LinuxReachability.swift. Spec/triggers.md.
+// systems; that of Linux is in LinuxReachability.swift. Spec/protocol/triggers.md.
 
 import Foundation
 

@@ -1,4 +1,4 @@
-// The wire protocol of learning material against a server of this machine. Spec/learning.md, LRN-40.
+// The wire protocol of learning material against a server of this machine. Spec/model/learning.md, LRN-40.
 
 import DaybookTestKit
 import DownloadHistories

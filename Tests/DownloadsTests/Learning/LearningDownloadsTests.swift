@@ -1,5 +1,5 @@
 // Lessons and review sessions are fetched ahead and when the user asks; what is fetched is there whole
-// or not at all; no session starts meanwhile. Spec/learning.md, LRN-30 to LRN-39.
+// or not at all; no session starts meanwhile. Spec/model/learning.md, LRN-30 to LRN-39.
 
 import DaybookTestKit
 import Foundation

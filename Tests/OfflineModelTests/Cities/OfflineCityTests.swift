@@ -1,4 +1,4 @@
-// Cached cities: copies, accesses, limits, age. Spec/cities.md.
+// Cached cities: copies, accesses, limits, age. Spec/model/cities.md.
 
 import DaybookTestKit
 import Foundation

@@ -1,4 +1,4 @@
-// What an app does with cached content: store, use, peek, read, remove. Spec/content.md.
+// What an app does with cached content: store, use, peek, read, remove. Spec/model/content.md.
 
 import DaybookTestKit
 import Foundation

@@ -1,4 +1,4 @@
-// The rules of the content cache's events, as recording and importing check them. Spec/events.md.
+// The rules of the content cache's events, as recording and importing check them. Spec/model/events.md.
 
 import DaybookTestKit
 import EventGenerators

@@ -1,5 +1,5 @@
 // The folder layout of cached content: what is written, that it comes back, and what is refused.
-// Spec/content.md, CONT-30 and on.
+// Spec/model/content.md, CONT-30 and on.
 
 import DaybookTestKit
 import EventGenerators

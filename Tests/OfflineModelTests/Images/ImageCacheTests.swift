@@ -1,4 +1,4 @@
-// The image cache: two layers, limits, single flight, and what goes wrong. Spec/images.md.
+// The image cache: two layers, limits, single flight, and what goes wrong. Spec/model/images.md.
 
 import DaybookTestKit
 import Foundation

@@ -1,5 +1,5 @@
 // Cached images when the power goes, a process is killed or a call fails: whatever the view names
-// can be read. Spec/images.md, IMG-17 and IMG-18.
+// can be read. Spec/model/images.md, IMG-17 and IMG-18.
 
 import DaybookTestKit
 import Foundation

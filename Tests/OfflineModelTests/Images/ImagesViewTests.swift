@@ -1,5 +1,5 @@
 // The view of the image cache: what ends an image, in which order images were used, what is told
-// apart, and which events are still needed. Spec/images.md.
+// apart, and which events are still needed. Spec/model/images.md.
 
 import DaybookTestKit
 import EventGenerators

@@ -1,5 +1,5 @@
 // Real learners' events through the progress view, against a count that knows nothing of views. Runs
-// where there is a checkout beside the data. Spec/learning.md, LRN-41.
+// where there is a checkout beside the data. Spec/model/learning.md, LRN-41.
 
 import DaybookTestKit
 import EventGenerators

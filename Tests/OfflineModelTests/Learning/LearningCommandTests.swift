@@ -1,4 +1,4 @@
-// What an app does with lessons, review sessions, courses and vocabulary. Spec/learning.md.
+// What an app does with lessons, review sessions, courses and vocabulary. Spec/model/learning.md.
 
 import DaybookTestKit
 import Foundation

@@ -1,5 +1,5 @@
 // The data of learning's events: what comes out as it went in, and what is refused.
-// Spec/events.md, EVT-7.
+// Spec/model/events.md, EVT-7.
 
 import DaybookTestKit
 import EventGenerators

@@ -1,4 +1,4 @@
-// LearningView: what it says of a history, and which events it still needs. Spec/learning.md.
+// LearningView: what it says of a history, and which events it still needs. Spec/model/learning.md.
 
 import DaybookTestKit
 import EventGenerators

@@ -1,5 +1,5 @@
 // What is fetched ahead, row by row: which trigger means what on which system.
-// Spec/learning.md, LRN-20 to LRN-24.
+// Spec/model/learning.md, LRN-20 to LRN-24.
 
 import DaybookTestKit
 import EventGenerators

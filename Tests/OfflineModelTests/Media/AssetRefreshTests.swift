@@ -1,4 +1,4 @@
-// A user's assets follow the server: all at first, then what has changed. Spec/media.md, MED-20.
+// A user's assets follow the server: all at first, then what has changed. Spec/model/media.md, MED-20.
 
 import DaybookTestKit
 import Foundation

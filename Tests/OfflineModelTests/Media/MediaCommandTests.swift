@@ -1,4 +1,4 @@
-// What an app does with assets and albums: put, find, delete, link, free space. Spec/media.md.
+// What an app does with assets and albums: put, find, delete, link, free space. Spec/model/media.md.
 
 import DaybookTestKit
 import EventGenerators

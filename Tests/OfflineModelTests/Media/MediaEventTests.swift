@@ -1,4 +1,4 @@
-// The rules of the types of photos, albums and the device's media library. Spec/events.md, EVT-7.
+// The rules of the types of photos, albums and the device's media library. Spec/model/events.md, EVT-7.
 
 import DaybookTestKit
 import EventGenerators

@@ -1,6 +1,6 @@
 // The fuzzer: libFuzzer makes inputs, the target named in DAYBOOK_FUZZ_TARGET looks at them. With
 // `--list` it names the targets, with `--seeds PROJECT FOLDER` it writes what fuzzing begins with.
-// Started by Tools/fuzz/run. Spec/fuzzing.md.
+// Started by Tools/fuzz/run. Spec/testing/fuzzing.md.
 
 import CLibFuzzer
 import Foundation

@@ -1,4 +1,4 @@
-// A batch as a client posts it, up to the point where a database takes over. Spec/sync-protocol.md.
+// A batch as a client posts it, up to the point where a database takes over. Spec/protocol/sync-protocol.md.
 
 import DaybookOffline
 import EventSourcing

@@ -1,4 +1,4 @@
-// Checkpoints: as bytes of a file, or as what is inside one. Spec/checkpoint.md.
+// Checkpoints: as bytes of a file, or as what is inside one. Spec/format/checkpoint.md.
 
 import LogFormat
 import LogStorage

@@ -1,4 +1,4 @@
-// The footer of a segment and the id index in it. Spec/segment.md, SEG-5 and SEG-6.
+// The footer of a segment and the id index in it. Spec/format/segment.md, SEG-5 and SEG-6.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // What fuzzing begins with: the test vectors of the format, the events of every release, and a few
 // texts, each in the modes that its target has. Made anew for every run, so nothing of it is stored.
-// Spec/fuzzing.md.
+// Spec/testing/fuzzing.md.
 
 import DaybookOffline
 import EventSourcing

@@ -1,6 +1,6 @@
 // The doors through which bytes from outside come in, each as one function from bytes to "nothing to
 // complain about". libFuzzer calls them with inputs that it makes up; a test calls them with the
-// inputs that once broke them. Spec/fuzzing.md.
+// inputs that once broke them. Spec/testing/fuzzing.md.
 
 /// A property that did not hold for an input.
 package struct BrokenProperty: Error, CustomStringConvertible {

@@ -1,4 +1,4 @@
-// Lines, and JSON below them: what is read means the same after it was written. Spec/line.md.
+// Lines, and JSON below them: what is read means the same after it was written. Spec/format/line.md.
 
 import EventSourcing
 import LogFormat

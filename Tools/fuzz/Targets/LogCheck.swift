@@ -1,5 +1,5 @@
 // A folder of arbitrary bytes through everything that opens one: reader, verifier, recovery, a writer
-// that goes on, repair. Spec/recovery.md and Spec/repair.md.
+// that goes on, repair. Spec/format/recovery.md and Spec/format/repair.md.
 
 import LogFormat
 import LogStorage

@@ -1,6 +1,6 @@
 // Makes checksums right again, so that the fuzzer gets behind them: an input whose bytes were changed
 // would otherwise never be looked at any further. Used where an input's mode asks for it, so that
-// wrong checksums are tried as well. Spec/fuzzing.md.
+// wrong checksums are tried as well. Spec/testing/fuzzing.md.
 
 import LogFormat
 

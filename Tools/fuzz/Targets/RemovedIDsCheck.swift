@@ -1,4 +1,4 @@
-// A list of removed ids, read in portions as a segment's is. Spec/segment.md, SEG-8.
+// A list of removed ids, read in portions as a segment's is. Spec/format/segment.md, SEG-8.
 
 import LogFormat
 

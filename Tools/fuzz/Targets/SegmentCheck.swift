@@ -1,5 +1,5 @@
 // The segment reader on arbitrary bytes: header, scanner, footer. What is read must be in order and
-// within the limits, and every step must get further. Spec/segment.md.
+// within the limits, and every step must get further. Spec/format/segment.md.
 
 import LogFormat
 import LogStorage

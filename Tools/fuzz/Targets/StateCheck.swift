@@ -1,4 +1,4 @@
-// States of views out of a checkpoint: what is read encodes to the same bytes. Spec/views.md, VIEW-10.
+// States of views out of a checkpoint: what is read encodes to the same bytes. Spec/model/views.md, VIEW-10.
 
 import DaybookOffline
 import EventSourcing

@@ -1,5 +1,5 @@
 // A server's answer through everything that trusts it: headers, verdicts, the replay state, the record
-// in the log. Spec/replay.md and Spec/sync-records.md.
+// in the log. Spec/protocol/replay.md and Spec/protocol/sync-records.md.
 
 import DaybookOffline
 import EventSourcing

@@ -18,7 +18,7 @@ struct Export: AsyncParsableCommand {
             damaged log everything before the damage is written, and the exit code is 65.
 
             With --layout content-cache the cached content is written instead, into a new folder: \
-            cities-meta.json, cities.json, content and resource-cache, as Spec/content.md says. \
+            cities-meta.json, cities.json, content and resource-cache, as Spec/model/content.md says. \
             logtool import reads such a folder.
 
             Example: logtool export ./log notes.ndjson --type daybook.note.added

@@ -1,5 +1,5 @@
 // logtool export and import with --layout: the content that a log holds, as a folder.
-// Spec/logtool.md, TOOL-30.
+// Spec/operations/logtool.md, TOOL-30.
 
 import ArgumentParser
 import DaybookOffline

@@ -1,5 +1,5 @@
 // The story of one event: when it was recorded, what the server has said of it, what somebody decided
-// on it, and what it waits for. Put together while its log is read in order. Spec/logtool.md, TOOL-22.
+// on it, and what it waits for. Put together while its log is read in order. Spec/operations/logtool.md, TOOL-22.
 
 import DaybookOffline
 import Foundation

@@ -17,7 +17,7 @@ enum Exit {
     static let interrupted = ExitCode(130)
 
     /// Every exit code with its meaning. Help and man page print this table; a test compares
-    /// Spec/logtool.md with it.
+    /// Spec/operations/logtool.md with it.
     static let meanings: [(code: ExitCode, meaning: String)] = [
         (.success, "clean"),
         (findings, "findings; something to repair, parked or in conflict"),

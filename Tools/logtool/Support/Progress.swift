@@ -1,5 +1,5 @@
 // Progress of long work on stderr: on a terminal a bar that renews itself, elsewhere now and then a
-// plain line, nothing for work that is over at once. Spec/logtool.md, TOOL-12.
+// plain line, nothing for work that is over at once. Spec/operations/logtool.md, TOOL-12.
 
 import Foundation
 import Synchronization

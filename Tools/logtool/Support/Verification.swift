@@ -1,5 +1,5 @@
 // Everything that can be verified of a log: its files, and its stored states against its events. Used by
-// verify, and by repair for the states. Spec/checkpoint.md, CHK-6.
+// verify, and by repair for the states. Spec/format/checkpoint.md, CHK-6.
 
 import DaybookOffline
 import LogFormat

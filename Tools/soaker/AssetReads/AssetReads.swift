@@ -1,6 +1,6 @@
 // A library of 100,000 assets in a store and in SQLite, with the same indexes: what three reads take
 // in each, and what the library costs to fold, to open and to keep in memory. Started by
-// `Tools/soak assets`. Spec/media.md, MED-9.
+// `Tools/soak assets`. Spec/model/media.md, MED-9.
 
 import DaybookOffline
 import DaybookTestKit

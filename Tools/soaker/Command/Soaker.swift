@@ -1,5 +1,5 @@
 // The long-running searches of DaybookTestKit, on all cores, for a given time or through a given
-// scope: what the tests do in small. Started by Tools/soak; Spec/testing.md says what each does.
+// scope: what the tests do in small. Started by Tools/soak; Spec/testing/testing.md says what each does.
 
 import ArgumentParser
 

@@ -1,5 +1,5 @@
 // A city is downloaded by a process that is killed again and again: what is there in the end, what is
-// left over, and how much was fetched in all. Spec/downloads.md, DL-15.
+// left over, and how much was fetched in all. Spec/model/downloads.md, DL-15.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,5 +1,5 @@
 // A recorded event in the model, and the line that the log must hold for it, byte for byte, written
-// without the library's encoder. Spec/line.md.
+// without the library's encoder. Spec/format/line.md.
 
 import DaybookOffline
 import Foundation

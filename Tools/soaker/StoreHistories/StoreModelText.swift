@@ -29,7 +29,7 @@ package struct SpelledText: Sendable {
 
 /// JSON strings.
 enum Spelling {
-    /// With the least escaping, as a line's envelope is written (Spec/line.md, LINE-1).
+    /// With the least escaping, as a line's envelope is written (Spec/format/line.md, LINE-1).
     static func least(_ text: Text) -> String {
         var result = "\""
         for scalar in text.string.unicodeScalars {

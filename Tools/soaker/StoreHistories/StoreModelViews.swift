@@ -1,5 +1,5 @@
 // What the views must say: dictionaries that are set line by line. Registers only; nothing of the
-// library's views. Spec/views.md. Filled by StoreModel; compared by StoreHistory.
+// library's views. Spec/model/views.md. Filled by StoreModel; compared by StoreHistory.
 
 /// A value and the event that set it.
 struct ModelRegister<Value: Hashable & Sendable>: Sendable {

@@ -1,5 +1,5 @@
 // How a history ships: the real replayer on the virtual clock, with the history at its ear. Between
-// History and SimulatedNetwork. Spec/sync-simulation.md.
+// History and SimulatedNetwork. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -2,7 +2,7 @@
 // virtual clock and one row of choices. Everything happens in one order: while a request is under way
 // or the replayer waits, the rest of the world takes its turn (`step`). The app may be killed and its
 // power cut at any operation, in recovery as well. Checks are in HistoryModel. Called by
-// SyncHistories. Spec/sync-simulation.md.
+// SyncHistories. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit

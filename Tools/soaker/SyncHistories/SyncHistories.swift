@@ -1,6 +1,6 @@
 // The way in: histories of client, network and server, simulated together. Called by the tests, a
 // bounded number of times, and by long runs. One history is History.swift; what it knows and checks
-// is HistoryModel.swift; the server is HistoryServer.swift. Spec/sync-simulation.md.
+// is HistoryModel.swift; the server is HistoryServer.swift. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import Foundation

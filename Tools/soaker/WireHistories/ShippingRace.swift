@@ -1,5 +1,5 @@
 // How fast a log is shipped: the replayer with all it does, against a plain client that posts the very
-// same bytes, in turns. Spec/testing.md.
+// same bytes, in turns. Spec/testing/testing.md.
 
 import DaybookOffline
 import DaybookTestKit

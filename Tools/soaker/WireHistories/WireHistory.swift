@@ -1,7 +1,7 @@
 // Real devices, a real server, and a wire on which everything goes wrong: stores on the file system,
 // replayers over HTTP, a proxy before each, and a server that is killed all the time. In the end the
 // server has everything once, and all devices show the same. Called by the tests in small and by long
-// runs. Spec/sync-simulation.md.
+// runs. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,5 +1,5 @@
 // Lets requests wait for their part of a capacity and lends it to them. The decisions are
-// FairQueue's. Asked by EventRoutes. Spec/operating.md, OPS-21.
+// FairQueue's. Asked by EventRoutes. Spec/operations/operating.md, OPS-21.
 
 import EventSourcing
 import Synchronization

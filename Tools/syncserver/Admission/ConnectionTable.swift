@@ -1,5 +1,5 @@
 // The connections that are open, what each does, and which one ends when there are too many. A value
-// without clock, sockets or threads; Connections carries its decisions out. Spec/operating.md, OPS-6.
+// without clock, sockets or threads; Connections carries its decisions out. Spec/operations/operating.md, OPS-6.
 
 import EventSourcing
 import Foundation

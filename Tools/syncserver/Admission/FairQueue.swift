@@ -1,6 +1,6 @@
 // Decides whose turn it is when requests of several accounts wait for one capacity: round robin by
 // account, within an account in the order of arrival. A value without clock or threads; Admission
-// carries its decisions out. Spec/operating.md, OPS-21.
+// carries its decisions out. Spec/operations/operating.md, OPS-21.
 
 import DequeModule
 import EventSourcing

@@ -1,5 +1,5 @@
 // Divides something scarce (connections, bytes, turns) among accounts so that no number of requests
-// of one account exhausts it. Used by FairQueue. Spec/operating.md, OPS-21.
+// of one account exhausts it. Used by FairQueue. Spec/operations/operating.md, OPS-21.
 
 import EventSourcing
 

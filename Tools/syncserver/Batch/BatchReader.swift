@@ -1,5 +1,5 @@
 // Takes a posted batch apart: one JSON array, one element an event. The first step of an append;
-// what follows is EventStorage. Spec/sync-protocol.md, SYNC-6 to SYNC-8.
+// what follows is EventStorage. Spec/protocol/sync-protocol.md, SYNC-6 to SYNC-8.
 
 import EventSourcing
 import LogFormat

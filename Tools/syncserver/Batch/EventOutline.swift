@@ -1,5 +1,5 @@
 // Id and lane of an event that breaks the rules, so that it still gets a verdict of its own and
-// holds its lane. Used by ReceivedEvent. Spec/sync-protocol.md, SYNC-8 and SYNC-29.
+// holds its lane. Used by ReceivedEvent. Spec/protocol/sync-protocol.md, SYNC-8 and SYNC-29.
 
 import EventSourcing
 import Foundation

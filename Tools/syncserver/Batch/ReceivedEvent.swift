@@ -1,5 +1,5 @@
 // One element of a posted batch, checked as far as that can be done without the database. Comes
-// from BatchReader, goes to an EventStorage. Spec/sync-protocol.md, SYNC-11 to SYNC-15.
+// from BatchReader, goes to an EventStorage. Spec/protocol/sync-protocol.md, SYNC-11 to SYNC-15.
 
 import EventSourcing
 import Foundation
@@ -30,7 +30,7 @@ package struct ReceivedEvent: Sendable {
         /// What is stored: the text as received, without a position, complete and on one line.
         package let line: [UInt8]
 
-        /// Whether this is the stored event with its id. Spec/sync-protocol.md, SYNC-24.
+        /// Whether this is the stored event with its id. Spec/protocol/sync-protocol.md, SYNC-24.
         package func isSame(asLine stored: [UInt8], _ catalogue: EventCatalogue) -> Bool {
             if stored == line { return true }
             guard var other = try? LineDecoder.decode(stored.span.bytes, to: .stored).draft else {

@@ -1,5 +1,5 @@
 // What the server says about one event of a batch. Comes after the storage has looked at the event
-// and goes into the reply. Spec/sync-protocol.md, SYNC-20 to SYNC-29.
+// and goes into the reply. Spec/protocol/sync-protocol.md, SYNC-20 to SYNC-29.
 
 import EventSourcing
 import Foundation

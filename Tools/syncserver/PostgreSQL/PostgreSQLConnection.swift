@@ -1,5 +1,5 @@
 // One connection to a PostgreSQL server through libpq, and the thread that waits for it. Lent out by
-// PostgreSQLPool; nothing else calls libpq. Spec/postgresql.md.
+// PostgreSQLPool; nothing else calls libpq. Spec/operations/postgresql.md.
 
 import CPostgreSQL
 import EventSourcing

@@ -1,5 +1,5 @@
 // Erasure and retention in a PostgreSQL database. The SQL is Spec/sql/0002_accounts.sql.
-// Spec/operating.md.
+// Spec/operations/operating.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // The storage at scale: a PostgreSQL database that any number of servers share. What becomes of a
-// batch is decided by the SQL function append_events; here it is called. Spec/postgresql.md.
+// batch is decided by the SQL function append_events; here it is called. Spec/operations/postgresql.md.
 
 import EventSourcing
 import Foundation

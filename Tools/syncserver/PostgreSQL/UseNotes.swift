@@ -1,5 +1,5 @@
 // Which accounts this server has noted as used today, so that it does so once a day and not with
-// every request. Used by PostgreSQLEventStorage. Spec/operating.md, OPS-11.
+// every request. Used by PostgreSQLEventStorage. Spec/operations/operating.md, OPS-11.
 
 import EventSourcing
 import Foundation

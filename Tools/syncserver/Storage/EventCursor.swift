@@ -1,5 +1,5 @@
 // A place between two events of a pull. Travels through the client as an opaque text in the Link of
-// every page. Spec/sync-protocol.md, SYNC-32.
+// every page. Spec/protocol/sync-protocol.md, SYNC-32.
 
 /// A place between two events of an account.
 package enum EventCursor: Hashable, Sendable {

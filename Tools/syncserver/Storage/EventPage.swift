@@ -1,5 +1,5 @@
 // One page of a pull. Comes from EventStorage, goes into the reply.
-// Spec/sync-protocol.md, SYNC-34.
+// Spec/protocol/sync-protocol.md, SYNC-34.
 
 /// Some events of an account, and where to go on.
 package struct EventPage: Equatable, Sendable {

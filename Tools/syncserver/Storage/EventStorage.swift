@@ -1,5 +1,5 @@
 // The seam between the server's HTTP side and a database. Comes after BatchReader; one type for
-// each database stands behind it. Spec/sync-protocol.md, SYNC-16 to SYNC-36.
+// each database stands behind it. Spec/protocol/sync-protocol.md, SYNC-16 to SYNC-36.
 
 import Foundation
 

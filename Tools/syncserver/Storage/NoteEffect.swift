@@ -1,7 +1,7 @@
 // What an event does to a note on the server: it may become the note's head, the event on which the
 // next change must be based. The rule is the one by which views choose a note's text, so a client
 // and the server agree whatever the order of arrival. Used by every EventStorage.
-// Spec/sync-protocol.md, SYNC-27 and SYNC-28.
+// Spec/protocol/sync-protocol.md, SYNC-27 and SYNC-28.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // Why the database could not do its work. The HTTP side answers it with 503, the start of the
-// server with an exit code. Spec/sync-protocol.md, SYNC-41.
+// server with an exit code. Spec/protocol/sync-protocol.md, SYNC-41.
 
 /// A failure of the database.
 package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {

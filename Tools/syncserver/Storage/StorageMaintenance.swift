@@ -1,5 +1,5 @@
 // What is done to whole accounts, beside serving: erasure, retention, and telling the state of the
-// schema. Used by the commands `migrate`, `erase` and `prune`. Spec/operating.md.
+// schema. Used by the commands `migrate`, `erase` and `prune`. Spec/operations/operating.md.
 
 import Foundation
 

@@ -1,5 +1,5 @@
 // Whether a folder is one that an export has written: before it is replaced, and so deleted.
-// Spec/content.md, CONT-36.
+// Spec/model/content.md, CONT-36.
 
 import Daybook
 

@@ -1,6 +1,6 @@
 // The folder in which content is handed to others and taken from them: its names, and what keeps
 // them inside of it. Written by ContentLayoutWriter, read by ContentLayoutReader.
-// Spec/content.md, CONT-30; Spec/mapping-content-cache.md.
+// Spec/model/content.md, CONT-30; Spec/model/mapping-content-cache.md.
 
 import Daybook
 

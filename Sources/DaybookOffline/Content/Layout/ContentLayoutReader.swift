@@ -1,6 +1,6 @@
 // From the folder layout to values, one language at a time. The folder may come from anywhere: sizes
 // are bounded, links are not followed, no name leads out of it, and what is wrong is named with its
-// place. Spec/content.md, CONT-34.
+// place. Spec/model/content.md, CONT-34.
 
 import Daybook
 

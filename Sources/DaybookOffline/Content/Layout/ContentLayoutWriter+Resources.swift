@@ -1,5 +1,5 @@
 // The second half of the folder layout: the files of pages, and the list that says what each is.
-// Spec/content.md, CONT-33.
+// Spec/model/content.md, CONT-33.
 
 import Daybook
 

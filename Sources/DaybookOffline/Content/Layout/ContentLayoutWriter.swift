@@ -1,6 +1,6 @@
 // From the views and the log to the folder layout. Pages are taken from the log in its order, wait in
 // a file beside the result, and are then put where they belong: memory does not grow with their
-// HTML. Spec/content.md, CONT-30.
+// HTML. Spec/model/content.md, CONT-30.
 
 import Daybook
 import Foundation

@@ -1,5 +1,5 @@
 // The files of a folder that may come from anywhere. Every step of a path is looked at before it is
-// taken. Spec/content.md, CONT-34.
+// taken. Spec/model/content.md, CONT-34.
 
 import Daybook
 

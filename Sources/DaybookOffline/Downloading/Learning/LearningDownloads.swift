@@ -1,6 +1,6 @@
 // Fetches review sessions and lessons, by itself and when the user asks: sleeps until something
 // happens that the policy minds, or a completion is old enough. Between the source and the log; what
-// is due follows from the log. Spec/learning.md, LRN-30 to LRN-39.
+// is due follows from the log. Spec/model/learning.md, LRN-30 to LRN-39.
 
 import Daybook
 import Foundation
@@ -56,7 +56,7 @@ public actor LearningDownloads {
     /// When sessions were fetched last in this process: a server may have none, or refuse.
     private var fetchedAt: (time: Timestamp, combination: LanguageCombination)?
 
-    /// Creates downloads from a server by the protocol of Spec/learning.md. Apps use the one that
+    /// Creates downloads from a server by the protocol of Spec/model/learning.md. Apps use the one that
     /// takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,

@@ -1,5 +1,5 @@
 // Why a lesson or a review session cannot be started or fetched now. What a server or the connection
-// did wrong is a DownloadError. Spec/learning.md, LRN-38.
+// did wrong is a DownloadError. Spec/model/learning.md, LRN-38.
 
 import Foundation
 

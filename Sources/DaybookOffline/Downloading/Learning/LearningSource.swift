@@ -1,5 +1,5 @@
 // Where lessons and review sessions come from: what an app brings, or a server by a protocol of ours.
-// Asked by LearningDownloads, which checks what comes. Spec/learning.md, LRN-30, LRN-40.
+// Asked by LearningDownloads, which checks what comes. Spec/model/learning.md, LRN-30, LRN-40.
 
 import Daybook
 import Foundation

@@ -1,7 +1,7 @@
 // A proxy on this machine between real clients and a real server, over real connections, on which
 // everything goes wrong that can. What goes wrong with which connection follows from a seed; when it
 // does depends on the machine. For a network on a virtual clock see SimulatedNetwork. How it is used:
-// Spec/sync-simulation.md.
+// Spec/protocol/sync-simulation.md.
 
 import Foundation
 

@@ -1,5 +1,5 @@
 // One device of an account: its disk, its clock, its store, and its line to the server. Part of
-// DeviceHistory. Spec/sync-simulation.md.
+// DeviceHistory. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,5 +1,5 @@
 // The way in: histories of several devices of one account. Called by the tests, a bounded number of
-// times, and by long runs. Spec/sync-simulation.md.
+// times, and by long runs. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import Foundation

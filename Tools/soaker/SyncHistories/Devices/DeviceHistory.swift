@@ -1,7 +1,7 @@
 // Several devices of one account, each with the whole client, on one server: they change the same
 // things, sync when they like, die, come back from backups, are installed anew. In the end all show
 // the same, and it is what the server's events come to. Called by DeviceHistories.
-// Spec/sync-simulation.md.
+// Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,5 +1,5 @@
 // TLS under HTTP. In a file of its own, since a build without the trait TLS has none of it.
-// Spec/operating.md, OPS-2.
+// Spec/operations/operating.md, OPS-2.
 
 #if TLS
     import Hummingbird

@@ -1,5 +1,5 @@
 // The commands that look after a database: `migrate`, `erase`, `prune`. All of them may be used
-// while a server is at work on the same database. Spec/operating.md.
+// while a server is at work on the same database. Spec/operations/operating.md.
 
 import ArgumentParser
 import Foundation

@@ -1,4 +1,4 @@
-// `syncserver token`: makes a token. Spec/operating.md.
+// `syncserver token`: makes a token. Spec/operations/operating.md.
 
 import ArgumentParser
 import LogFormat

@@ -1,5 +1,5 @@
 // The command `syncserver`: serving, unless a subcommand is named. Serving itself is Serve.swift.
-// Spec/sync-protocol.md, Spec/operating.md.
+// Spec/protocol/sync-protocol.md, Spec/operations/operating.md.
 
 import ArgumentParser
 import Foundation

@@ -1,5 +1,5 @@
 // SIGHUP without a token file: there is nothing to read again, and nothing ends. With a token file,
-// TokenFile takes the signal. Spec/operating.md, OPS-3.
+// TokenFile takes the signal. Spec/operations/operating.md, OPS-3.
 
 import Logging
 import ServiceLifecycle

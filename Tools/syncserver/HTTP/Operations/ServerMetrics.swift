@@ -1,5 +1,5 @@
 // What a server counts about itself, and its text for Prometheus. Filled by RequestLog, by
-// EventRoutes and by the guards of the connections; read by GET /metrics. Spec/operating.md.
+// EventRoutes and by the guards of the connections; read by GET /metrics. Spec/operations/operating.md.
 
 import Synchronization
 

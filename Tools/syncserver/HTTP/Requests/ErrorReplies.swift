@@ -1,6 +1,6 @@
 // Turns whatever went wrong into a reply: the last step of every refused request. Every reply, refusal
 // or not, gets the headers that were noted on the way inwards. The log gets the kind of failure, never
-// what the request said. Spec/sync-protocol.md, SYNC-40, SYNC-41 and SYNC-48.
+// what the request said. Spec/protocol/sync-protocol.md, SYNC-40, SYNC-41 and SYNC-48.
 
 import Hummingbird
 import NIOHTTP1

@@ -1,6 +1,6 @@
 // Which paths there are, to the letter, and what may be done with each: the first look at a request.
 // A path in another spelling (`//`, a slash at the end, escapes) is another path, and there is none.
-// Spec/sync-protocol.md, SYNC-1.
+// Spec/protocol/sync-protocol.md, SYNC-1.
 
 import Hummingbird
 

@@ -1,4 +1,4 @@
-// What a client asks of GET /v1/events, checked. Spec/sync-protocol.md, SYNC-30 to SYNC-34.
+// What a client asks of GET /v1/events, checked. Spec/protocol/sync-protocol.md, SYNC-30 to SYNC-34.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // A request that is refused as a whole. Thrown anywhere, answered by ErrorReplies.
-// Spec/sync-protocol.md, SYNC-40.
+// Spec/protocol/sync-protocol.md, SYNC-40.
 
 import Hummingbird
 

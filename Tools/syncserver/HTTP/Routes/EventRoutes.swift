@@ -1,5 +1,5 @@
 // POST and GET /v1/events: from the text of a request to the storage and back.
-// Spec/sync-protocol.md, SYNC-5 to SYNC-36.
+// Spec/protocol/sync-protocol.md, SYNC-5 to SYNC-36.
 
 import EventSourcing
 import Foundation

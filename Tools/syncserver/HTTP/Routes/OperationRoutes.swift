@@ -1,5 +1,5 @@
 // What a machine that runs the server asks: is the process there, can it serve, what did it count.
-// Spec/operating.md, OPS-7 and OPS-8.
+// Spec/operations/operating.md, OPS-7 and OPS-8.
 
 import Hummingbird
 import Synchronization

@@ -1,5 +1,5 @@
 // Answers every probe of a second with one look at the storage: /readyz needs no token, and a look may
-// write a page and sync it. Asked by OperationRoutes. Spec/operating.md, OPS-7.
+// write a page and sync it. Asked by OperationRoutes. Spec/operations/operating.md, OPS-7.
 
 import SyncServerStorage
 

@@ -1,5 +1,5 @@
 // One line in the log and one count for each request: the outermost step. What a line says is
-// OPS-9 in Spec/operating.md; neither events nor tokens nor queries are in it (SYNC-43).
+// OPS-9 in Spec/operations/operating.md; neither events nor tokens nor queries are in it (SYNC-43).
 
 import Hummingbird
 import Logging

@@ -1,6 +1,6 @@
 // The bearer tokens of --token-file and the accounts they stand for: read when the server starts
-// and at every SIGHUP (TokenFile), asked by Authentication. Spec/sync-protocol.md, SYNC-3;
-// Spec/operating.md, OPS-1 and OPS-3.
+// and at every SIGHUP (TokenFile), asked by Authentication. Spec/protocol/sync-protocol.md, SYNC-3;
+// Spec/operations/operating.md, OPS-1 and OPS-3.
 
 import Cryptography
 import Foundation

@@ -1,6 +1,6 @@
 // Finds out for which account a request is made, whether the client means the same one, and whether
-// it is one request too many, before anything else looks at it. Spec/sync-protocol.md, SYNC-3,
-// SYNC-47, SYNC-48; Spec/operating.md, OPS-4.
+// it is one request too many, before anything else looks at it. Spec/protocol/sync-protocol.md, SYNC-3,
+// SYNC-47, SYNC-48; Spec/operations/operating.md, OPS-4.
 
 import EventSourcing
 import Hummingbird

@@ -1,7 +1,7 @@
 // Keeps one connection within its bounds: the time in which a request must have come and a reply
 // must have been read, the pace of a body, and when a body is read at all. Stands between the HTTP
 // codec and Hummingbird's own handler, which bounds the time between two requests; holds the client
-// up by InputGate. Spec/operating.md, OPS-5, OPS-6, OPS-20, OPS-22.
+// up by InputGate. Spec/operations/operating.md, OPS-5, OPS-6, OPS-20, OPS-22.
 
 import Hummingbird
 import NIOCore

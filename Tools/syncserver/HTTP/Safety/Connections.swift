@@ -1,5 +1,5 @@
 // The connections that are open. Each has a ConnectionGuard that tells what it does; when there are
-// too many, one makes room, by the rule of ConnectionTable. Spec/operating.md, OPS-6.
+// too many, one makes room, by the rule of ConnectionTable. Spec/operations/operating.md, OPS-6.
 
 import NIOCore
 import SyncServerAdmission

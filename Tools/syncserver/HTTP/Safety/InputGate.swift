@@ -2,7 +2,7 @@
 // parser. The parser keeps whatever it does not understand yet, or does not want to, and what it has
 // parsed waits in memory for a request handler; so it is fed one head at a time, in small pieces, and
 // only when ConnectionGuard has use for them. What does not get past the gate stays with the client, since
-// nothing more is read meanwhile. Spec/operating.md, OPS-20.
+// nothing more is read meanwhile. Spec/operations/operating.md, OPS-20.
 
 import Foundation
 import NIOCore

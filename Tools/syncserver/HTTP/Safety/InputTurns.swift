@@ -1,7 +1,7 @@
 // Paces pipelined requests: those that a connection has sent before it had its reply, and that were
 // read together. An event loop runs its tasks until none is left before it polls, and each request is
 // a handful of tasks; requests that are fed from memory, one after the other, keep it from polling,
-// and no other client is accepted or read. Used by InputGate. Spec/operating.md, OPS-20.
+// and no other client is accepted or read. Used by InputGate. Spec/operations/operating.md, OPS-20.
 
 import NIOCore
 import NIOPosix

@@ -1,6 +1,6 @@
 // Without tokens every request is obeyed that reaches this machine, and a web page can make a browser
 // on it send one: by a name of its own that it lets point here (DNS rebinding), or across sites. Such
-// requests carry the page's name. Spec/operating.md, OPS-23.
+// requests carry the page's name. Spec/operations/operating.md, OPS-23.
 
 import Hummingbird
 

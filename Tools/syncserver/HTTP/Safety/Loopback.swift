@@ -1,5 +1,5 @@
 // Which addresses only this machine can reach: the only ones served without tokens.
-// Spec/operating.md, OPS-2 and OPS-23.
+// Spec/operations/operating.md, OPS-2 and OPS-23.
 
 import Foundation
 

@@ -1,6 +1,6 @@
 // What HTTP's parser lets pass, and another server on the way to this one might understand
 // otherwise: such requests are refused, so that none is smuggled inside another. Stands between
-// the parser and the HTTP codec. Spec/operating.md, OPS-5 and OPS-20.
+// the parser and the HTTP codec. Spec/operations/operating.md, OPS-5 and OPS-20.
 
 import NIOCore
 import NIOHTTP1

@@ -1,5 +1,5 @@
 // How many requests a token may make: a bucket for each, from which a request takes one, and into
-// which so many flow back every second. Asked by Authentication. Spec/operating.md, OPS-4.
+// which so many flow back every second. Asked by Authentication. Spec/operations/operating.md, OPS-4.
 
 import Foundation
 import Synchronization

@@ -1,7 +1,7 @@
 // What the requests of all accounts share, each account its fair part: places, memory for bodies,
 // memory for replies, turns. Borrowed by EventRoutes, in this order, so that none waits for another in
 // a circle.
-// Spec/operating.md, OPS-21.
+// Spec/operations/operating.md, OPS-21.
 
 import SyncServerAdmission
 

@@ -1,5 +1,5 @@
 // The token file of a server that runs: what it said when it was read last, read anew at SIGHUP.
-// Spec/operating.md, OPS-3.
+// Spec/operations/operating.md, OPS-3.
 
 import Logging
 import ServiceLifecycle

@@ -1,6 +1,6 @@
 -- Events of accounts, and the function that takes batches in. The first step of the schema; the
 -- steps run in the order of their numbers, each once. syncserver runs them by itself; elsewhere
--- they are run by hand (Spec/supabase.md). A released step never changes. Spec/postgresql.md.
+-- they are run by hand (Spec/operations/supabase.md). A released step never changes. Spec/operations/postgresql.md.
 
 CREATE SCHEMA daybook;
 REVOKE ALL ON SCHEMA daybook FROM PUBLIC;
@@ -26,7 +26,7 @@ CREATE TABLE daybook.event (
     id uuid NOT NULL,
     source uuid NOT NULL,
     sequence bigint NOT NULL,
-    -- The event as JSON on one line, in the form of Spec/line.md.
+    -- The event as JSON on one line, in the form of Spec/format/line.md.
     line text COLLATE "C" NOT NULL,
     PRIMARY KEY (account, serial)
 );

@@ -1,5 +1,5 @@
 -- What looking after accounts needs: when each was used last, and how one is erased. The second step
--- of the schema. Spec/operating.md.
+-- of the schema. Spec/operations/operating.md.
 
 ALTER TABLE daybook.account ADD COLUMN last_used date NOT NULL DEFAULT current_date;
 

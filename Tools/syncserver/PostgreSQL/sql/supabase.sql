@@ -1,6 +1,6 @@
 -- What a Supabase project needs beside the numbered steps: row-level security, and the two functions
 -- that apps call. Run after them, as the owner of the database; may be run again. The account is the
--- user of the JWT, never a parameter. Spec/supabase.md.
+-- user of the JWT, never a parameter. Spec/operations/supabase.md.
 
 -- Users read their own rows and write none: all writing goes through append_events, or serials
 -- would not follow the order of commits.
@@ -64,7 +64,7 @@ EXCEPTION WHEN data_exception THEN
     RAISE EXCEPTION 'time is not RFC 3339 with an offset' USING ERRCODE = 'DB001';
 END $$;
 
--- The rules of the known types (Spec/events.md, EVT-1 to EVT-5): subject and lane, which follow
+-- The rules of the known types (Spec/model/events.md, EVT-1 to EVT-5): subject and lane, which follow
 -- from the data; no row for a type that is not known.
 CREATE OR REPLACE FUNCTION daybook.known(type text, data jsonb, OUT subject text, OUT lane text)
 RETURNS SETOF record
@@ -169,7 +169,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Whether a type of the catalogue stays on the device (Spec/events.md, EVT-7 and EVT-8). The list is
+-- Whether a type of the catalogue stays on the device (Spec/model/events.md, EVT-7 and EVT-8). The list is
 -- that of the catalogue: a test compares them.
 CREATE OR REPLACE FUNCTION daybook.stays_on_device(type text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -301,7 +301,7 @@ BEGIN
         lane := coalesce(given_lane, subject, type);
     END IF;
 
-    -- The line in the order of Spec/line.md.
+    -- The line in the order of Spec/format/line.md.
     line := pg_catalog.format(
         '{"specversion":"1.0","id":"%s","source":"%s","sequence":"%s","type":%s%s'
             || ',"partitionkey":%s,"time":"%s"',

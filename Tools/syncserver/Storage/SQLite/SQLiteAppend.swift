@@ -1,6 +1,6 @@
 // One batch inside its transaction: looks at each event in turn, stores it with its effect, and
 // says what became of it. Called by SQLiteEventStorage.
-// Spec/sync-protocol.md, SYNC-16 to SYNC-29.
+// Spec/protocol/sync-protocol.md, SYNC-16 to SYNC-29.
 
 import EventSourcing
 import Foundation

@@ -1,4 +1,4 @@
-// Erasure and retention in the embedded database. Spec/operating.md.
+// Erasure and retention in the embedded database. Spec/operations/operating.md.
 
 import Foundation
 import GRDB

@@ -1,5 +1,5 @@
 // The embedded storage: one SQLite file in WAL mode through GRDB, one writer, concurrent readers.
-// The appending itself is SQLiteAppend, the tables are SQLiteSchema. Spec/sync-protocol.md.
+// The appending itself is SQLiteAppend, the tables are SQLiteSchema. Spec/protocol/sync-protocol.md.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // The connections to the embedded database: a writer and readers in WAL mode, or, while the disk is
-// full, one connection that reads. Opened by SQLiteEventStorage. Spec/operating.md, OPS-14.
+// full, one connection that reads. Opened by SQLiteEventStorage. Spec/operations/operating.md, OPS-14.
 
 import Dispatch
 import Foundation

@@ -1,5 +1,5 @@
 // Reads one page of an account's events from a snapshot of the database. Called by
-// SQLiteEventStorage. Spec/sync-protocol.md, SYNC-30 to SYNC-36.
+// SQLiteEventStorage. Spec/protocol/sync-protocol.md, SYNC-30 to SYNC-36.
 
 import Foundation
 import GRDB
