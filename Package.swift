@@ -219,7 +219,7 @@ let package = Package(
             ],
             path: "Tools/benchmarks/benchmarker",
             swiftSettings: strict),
-        // What the benchmark takes the size of: an app on the engine, and one on the model.
+        // Programs whose linked size the benchmark measures: one on the engine, one on the model.
         .executableTarget(
             name: "smallest", dependencies: ["Daybook"], path: "Tools/benchmarks/smallest/Engine",
             swiftSettings: strict),

@@ -15,7 +15,8 @@ import Synchronization
 /// let store = try await EventStore.open(
 ///     at: storage.database.appending(path: "user-456"), account: "user-456", secrets: secrets,
 ///     rules: rules, views: views)
-/// try await storage.reset([store], catalogue: EventCatalogue(rules))  // nothing is left; show the login screen
+/// // Nothing is left afterwards: show the login screen.
+/// try await storage.reset([store], rules: rules)
 /// ```
 public struct DeviceStorage: Sendable {
     /// The folder of logs, each in a folder of its own. Nothing else may be in it.
@@ -106,28 +107,35 @@ public struct DeviceStorage: Sendable {
     /// - Parameters:
     ///   - stores: all that are open in the folders; they are closed, also if this fails when it
     ///     has begun.
-    ///   - catalogue: the event types by which the unsynced events of closed logs are counted.
+    ///   - rules: the rules of the app's event types, as for `EventStore.open`. With them it is known
+    ///     which events of closed logs are unsynced.
+    ///   - upcasters: the ways from older event types, as for `EventStore.open`.
+    ///   - catalogue: the event types of a library, as for `EventStore.open`.
     ///   - discardingUnsynced: whether to go on if there is something that no server has, or a log
     ///     that cannot be read.
     /// - Throws: with nothing changed: `UnsyncedError` with the number of events that no server
     ///   has, those of closed logs included, if it is not told to discard them; `EventError`
-    ///   (`refused`) for a store that is not in one of the folders; `LogError`: `closed` or `suspended` for such a store, `locked` for a
+    ///   (`refused`) for a store that is not in one of the folders, and for rules or upcasters that do not
+    ///   go together; `LogError`: `closed` or `suspended` for such a store, `locked` for a
     ///   log that is open and not among the stores. Later: `LogError`, `SecretStoreError`.
     /// - Complexity: O(files), and O(events behind the checkpoint) for each closed log.
     public func reset(
-        _ stores: [any ErasableStore], catalogue: EventCatalogue, discardingUnsynced: Bool = false
+        _ stores: [any ErasableStore], rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        extending catalogue: EventCatalogue = .ownTypes, discardingUnsynced: Bool = false
     ) async throws {
-        for store in stores { try checkIsInside(store.events.directory) }
+        let catalogue = catalogue.adding(rules, upcasters: upcasters)
+        if let fault = catalogue.fault { throw fault }
+        for store in stores { try checkIsInside(store.eventStore.directory) }
         let lock = try await lock()
         defer { lock.release() }
-        for store in stores { try await store.events.flush() }
-        let open = Set(stores.map { Self.standardized($0.events.directory) })
+        for store in stores { try await store.eventStore.flush() }
+        let open = Set(stores.map { Self.standardized($0.eventStore.directory) })
         let closed = try await BlockingWork.run { [self] in
             try folders.flatMap { try logs(in: $0) }
                 .filter { !open.contains(Self.standardized($0)) }
         }
         if !discardingUnsynced {
-            var count = stores.reduce(0) { $0 + $1.events.view(Outbox.self).count }
+            var count = stores.reduce(0) { $0 + $1.eventStore.view(Outbox.self).count }
             for log in closed { count += try await unsynced(log, catalogue) }
             guard count == 0 else { throw UnsyncedError(count: count) }
         }
@@ -252,8 +260,8 @@ public struct DeviceStorage: Sendable {
 
 /// A store that can be erased with what belongs to it.
 public protocol ErasableStore: Sendable {
-    /// The events in the store.
-    var events: EventStore { get }
+    /// The store's events.
+    var eventStore: EventStore { get }
 
     /// Closes the store. See `EventStore.close()`.
     func close() async throws
@@ -264,7 +272,7 @@ public protocol ErasableStore: Sendable {
 
 extension EventStore: ErasableStore {
     /// The store itself.
-    public nonisolated var events: EventStore { self }
+    public nonisolated var eventStore: EventStore { self }
 
     /// Deletes the log and its secrets. See `erase(discardingUnsynced:removing:)`.
     public func erase(discardingUnsynced: Bool) async throws {

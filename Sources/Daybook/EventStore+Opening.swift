@@ -22,12 +22,14 @@ extension EventStore {
     ///
     /// - Parameters:
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
-    ///   - account: whose store it is. A log belongs to one account for ever.
+    ///   - create: whether a missing or empty folder becomes a new log.
+    ///   - account: the account that owns the log, fixed when it is created; nil takes what the log says.
     ///   - secrets: the secrets that go with the log: `erase()` deletes all that is in this secret store.
     ///   - rules: the rules of the app's event types.
     ///   - upcasters: the ways from older event types to those that have replaced them.
     ///   - views: the views to keep; the outbox is always one of them.
-    ///   - catalogue: the event types of a library, to which those of the app are added.
+    ///   - catalogue: the event types of a library, to which those of the app are added. Without one,
+    ///     an app can name any type that does not begin with `daybook.` (EVT-16).
     ///   - compaction: when the store takes out what nothing needs any more; nil for only when
     ///     `compact()` is called.
     ///   - environment: file system, clock and randomness; tests bring their own.
@@ -39,18 +41,17 @@ extension EventStore {
     ///   `corrupt`, … `SecretStoreError` where an erasure that a kill has interrupted cannot be finished.
     /// - Complexity: O(states + events after the newest checkpoint), not O(history).
     public static func open(
-        at url: URL, account: String? = nil, secrets: (any SecretStore)? = nil,
+        at url: URL, create: Bool = true, account: String? = nil,
+        secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
-        extending catalogue: EventCatalogue = EventCatalogue(),
+        extending catalogue: EventCatalogue = .ownTypes,
         compaction: CompactionPolicy? = CompactionPolicy(),
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> EventStore {
-        let store = try await open(
-            url, account: account, isShared: false, secrets,
+        try await open(
+            url, create: create, account: account, isShared: false, secrets,
             catalogue.adding(rules, upcasters: upcasters), views, compaction, environment, progress)
-        await store.restoreClock()
-        return store
     }
 
     /// Opens the store that all accounts of a device share, or creates it there: for what belongs
@@ -64,13 +65,13 @@ extension EventStore {
     public static func openShared(
         at url: URL, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
-        extending catalogue: EventCatalogue = EventCatalogue(),
+        extending catalogue: EventCatalogue = .ownTypes,
         compaction: CompactionPolicy? = CompactionPolicy(),
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> EventStore {
         try await open(
-            url, account: nil, isShared: true, secrets,
+            url, create: true, account: nil, isShared: true, secrets,
             catalogue.adding(rules, upcasters: upcasters).withoutShipping, views, compaction,
             environment, progress)
     }
@@ -82,24 +83,30 @@ extension EventStore {
     /// `open(at:environment:)`; where it cuts the power, `DaybookTestKit` has file systems for it.
     ///
     /// - Parameters:
-    ///   - account: whose store it is.
+    ///   - account: the account that owns the log.
+    ///   - secrets: the secrets that go with the log.
     ///   - rules: the rules of the app's event types.
     ///   - upcasters: the ways from older event types to those that have replaced them.
     ///   - views: the views to keep.
+    ///   - catalogue: the event types of a library, to which those of the app are added.
     ///   - clock: the source of the time.
     /// - Throws: `LogError` (`tooLarge`) for an account name that is too long; `EventError`
     ///   (`refused`) for a rule or a view that cannot be used, naming it.
     public static func inMemory(
-        account: String? = nil, rules: [EventRule] = [], upcasters: [Upcaster] = [],
-        views: [any Projection.Type] = [], clock: @escaping @Sendable () -> Date = { Date() }
+        account: String? = nil, secrets: (any SecretStore)? = nil, rules: [EventRule] = [],
+        upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
+        extending catalogue: EventCatalogue = .ownTypes,
+        clock: @escaping @Sendable () -> Date = { Date() }
     ) async throws -> EventStore {
         try await open(
-            at: URL(filePath: "/log"), account: account, rules: rules, upcasters: upcasters,
-            views: views, environment: .inMemory(clock: clock))
+            at: URL(filePath: "/log"), account: account, secrets: secrets, rules: rules,
+            upcasters: upcasters, views: views, extending: catalogue,
+            environment: .inMemory(clock: clock))
     }
 
     private static func open(
-        _ url: URL, account: String?, isShared: Bool, _ secrets: (any SecretStore)?,
+        _ url: URL, create: Bool, account: String?, isShared: Bool,
+        _ secrets: (any SecretStore)?,
         _ catalogue: EventCatalogue, _ views: [any Projection.Type],
         _ compaction: CompactionPolicy?, _ environment: LogEnvironment,
         _ progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
@@ -112,9 +119,12 @@ extension EventStore {
             eraseSecrets = { try await secrets.deleteAll() }
         }
         let store = try await open(
-            at: directory, account: account, isShared: isShared, catalogue: catalogue,
+            at: directory, account: account, create: create, isShared: isShared,
+            catalogue: catalogue,
             views: views + [Outbox.self], environment: environment, progress: progress,
             eraseSecrets: eraseSecrets)
+        // First: what compaction records is stamped with the clock.
+        if !isShared { await store.restoreClock() }
         // Sync records are summed up before they are taken out.
         await store.prepareCompaction { try await $0.foldSyncRecords() }
         await store.setCompactionPolicy(compaction)
@@ -133,6 +143,12 @@ extension EventStore {
         try await secrets.deleteAll()
         try await BlockingWork.run { try claimed.erase() }
     }
+}
+
+extension EventCatalogue {
+    /// The catalogue that an app with types of its own extends: it reserves those that begin with
+    /// `daybook.` (`Spec/model/events.md`, EVT-16).
+    public static let ownTypes = EventCatalogue().reserving("daybook.")
 }
 
 extension LogEnvironment {

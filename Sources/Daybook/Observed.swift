@@ -7,8 +7,8 @@ import Observation
 /// The present value of a query, for screens.
 ///
 /// ```swift
-/// @State private var notes = Observed(store.notes(in: "city-1"))
-/// var body: some View { List(notes.value) { Text($0.content) } }
+/// @State private var minutes = Observed(store.query(Habits.self) { $0.minutes["reading"] ?? 0 })
+/// var body: some View { Text("\(minutes.value) minutes") }
 /// ```
 ///
 /// It follows the query until it goes. Values are computed off the main actor.

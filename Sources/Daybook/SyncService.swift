@@ -45,8 +45,7 @@ public final class SyncService: Sendable {
     ///   - transport: how a request reaches the server.
     ///   - credentials: where tokens come from.
     ///   - options: how it is done.
-    ///   - rules: a question to a view, whose answer limits what is done, now and as it changes; nil
-    ///     for no limits.
+    ///   - rules: a query whose value limits syncing, now and as it changes; nil for no limits.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
     ///     without a default route: for a server on it, give `AlwaysReachable()`.
     public init(
@@ -141,7 +140,7 @@ public final class SyncService: Sendable {
     }
 }
 
-/// What an app allows its sync service to do by itself.
+/// The limits of a sync service: what it does without being asked.
 public struct SyncRules: Hashable, Sendable {
     /// Whether anything is done but what `SyncService.syncNow()` asks for.
     public var isAllowed: Bool

@@ -257,7 +257,7 @@ extension JSONFields {
     /// The job that an event is about: a UUID, lower case.
     fileprivate func jobId() throws(EventError) -> String {
         let text = try string("jobId")
-        guard UUID(text: text)?.text == text else {
+        guard UUID(uuidString: text)?.text == text else {
             throw EventError(.invalidData, "data.jobId is not a UUID in lower case")
         }
         return text

@@ -256,16 +256,11 @@ public struct OfflineStore: Sendable {
             until: deadline, progress: progress)
     }
 
-    /// The headers and the client certificate that the secret store keeps
-    /// (`SecretKey.customHeaders`, `.clientCertificate`), as options of requests.
-    ///
-    /// - Throws: `SecretStoreError`; `damaged` if the stored value is no certificate, or no headers.
+    /// The headers and the client certificate that the secret store keeps, as options of requests; none
+    /// without a secret store. See `SecretStore.httpOptions()`.
     public func httpOptions() async throws(SecretStoreError) -> HTTPOptions {
-        var options = HTTPOptions()
-        guard let secrets else { return options }
-        options.headers = try await secrets.value(of: .customHeaders) ?? [:]
-        options.certificate = try await secrets.value(of: .clientCertificate)
-        return options
+        guard let secrets else { return HTTPOptions() }
+        return try await secrets.httpOptions()
     }
 
     /// Ships and reads as `sync(to:)` does, over a transport with options of its own: a time-out,
@@ -362,16 +357,20 @@ public struct OfflineStore: Sendable {
     private func reopenFiles() async { for store in fileStores { await store.reopen() } }
 }
 
-extension OfflineStore: ErasableStore {}
+extension OfflineStore: ErasableStore {
+    /// The store of events underneath.
+    public var eventStore: EventStore { events }
+}
 
 extension DeviceStorage {
     /// Deletes everything that the app keeps on the device. See
-    /// `reset(_:catalogue:discardingUnsynced:)`. Unsynced events of an app's own types count in open
-    /// stores only.
+    /// `reset(_:rules:upcasters:extending:discardingUnsynced:)`.
     public func reset(
-        _ stores: [OfflineStore], discardingUnsynced: Bool = false
+        _ stores: [OfflineStore], rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        discardingUnsynced: Bool = false
     ) async throws {
         try await reset(
-            stores, catalogue: OfflineModel.catalogue, discardingUnsynced: discardingUnsynced)
+            stores, rules: rules, upcasters: upcasters, extending: OfflineModel.catalogue,
+            discardingUnsynced: discardingUnsynced)
     }
 }

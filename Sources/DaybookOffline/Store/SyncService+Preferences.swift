@@ -23,9 +23,10 @@ extension SyncService {
     ) {
         self.init(
             store.events, transport: transport, credentials: credentials, options: options,
-            rules: user.map { user in
-                store.query(PreferencesView.self) { view in
-                    let preferences = view[user]
+            // The service keeps the store, which cleans up by itself.
+            rules: store.query(PreferencesView.self) { [store] view in
+                withExtendedLifetime(store) {
+                    guard let preferences = user.map({ view[$0] }) else { return SyncRules() }
                     return SyncRules(
                         isAllowed: preferences.autoSync,
                         readsOverMetered: !preferences.wifiOnlyDownload)

@@ -11,7 +11,7 @@ public struct EventDraft: Hashable, Sendable {
 
     /// The event's identity, and the key under which it is recorded and shipped once.
     public var id: UUID
-    /// What happened, in reverse-DNS or dotted style: `daybook.note.added`.
+    /// What happened, in reverse-DNS or dotted style: `com.example.trip.planned`.
     public var type: String
     /// What it happened to.
     public var subject: String?
@@ -230,9 +230,9 @@ final class EventRecord: Sendable {
 public struct Stamp: Hashable, Comparable, Sendable {
     /// When the event happened.
     public let time: Timestamp
-    /// The name under which a log wrote it.
+    /// The incarnation of the log that wrote the event.
     public let source: UInt128
-    /// The number that it has among the events of its source.
+    /// The event's sequence number under `source`.
     public let sequence: UInt64
 
     /// Creates a stamp.
@@ -269,21 +269,21 @@ extension Stamp: Codable {
 
 extension UUID {
     /// The UUID as a number, first byte most significant.
-    public var integer: UInt128 {
+    package var integer: UInt128 {
         withUnsafeBytes(of: uuid) { bytes in
             bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
         }
     }
 
     /// The UUID of a number.
-    public init(integer: UInt128) {
+    package init(integer: UInt128) {
         var bytes = integer.bigEndian
         self = withUnsafeBytes(of: &bytes) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
     /// The UUID that a text of exactly 36 characters writes, in any case. Foundation's own reader
     /// takes the text as a C string, and ignores what follows U+0000.
-    public init?(text: String) {
+    package init?(text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 36,
             let number = LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true)
@@ -292,5 +292,5 @@ extension UUID {
     }
 
     /// The lower-case text, as lines hold it.
-    public var text: String { uuidString.lowercased() }
+    package var text: String { uuidString.lowercased() }
 }

@@ -9,10 +9,12 @@ public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
-    /// The prefix of the types that only a library names, and those that it has named.
-    private(set) var reserved: (prefix: String, types: Set<String>)?
+    /// The prefixes of types that only libraries name.
+    private var reservedPrefixes: [String] = []
+    /// The types that libraries have named.
+    private(set) var reservedTypes: Set<String>?
     /// What is wrong with the first rule or upcaster that was left out.
-    private(set) var fault: EventError?
+    package private(set) var fault: EventError?
     /// All types that have a rule or an upcaster.
     private(set) var known = KnownTypes()
 
@@ -111,23 +113,32 @@ public struct EventCatalogue: Sendable {
     /// This catalogue with its types reserved, and every other type with the prefix: nothing that is
     /// added later may name them. For a library whose apps add types of their own.
     ///
+    /// Reservations add up.
+    ///
     /// - Parameter prefix: the beginning of the library's types, such as `com.example.`; at the same
-    ///   time the beginning of those that only a later release of it defines.
+    ///   time the beginning of those that only a later release of it defines. An empty one is left
+    ///   out, and `EventStore.open` refuses the catalogue.
     public func reserving(_ prefix: String) -> EventCatalogue {
         var result = self
-        result.reserved = (prefix, Set(rules.keys))
+        guard !prefix.isEmpty else {
+            result.fault =
+                fault ?? EventError(.refused, "the prefix of reserved event types is empty")
+            return result
+        }
+        result.reservedPrefixes.append(prefix)
+        result.reservedTypes = Set(rules.keys)
         return result
     }
 
     /// Whether a type is one that only a later release of the library may define.
     func isReserved(_ type: String) -> Bool {
         if LogRecord.isType(type) { return rules[type] == nil }
-        guard let reserved else { return false }
-        return type.utf8.starts(with: reserved.prefix.utf8) && !reserved.types.contains(type)
+        guard let reservedTypes, !reservedTypes.contains(type) else { return false }
+        return reservedPrefixes.contains { type.utf8.starts(with: $0.utf8) }
     }
 
     private func isBuiltIn(_ type: String) -> Bool {
-        LogRecord.isType(type) || reserved?.types.contains(type) ?? false
+        LogRecord.isType(type) || reservedTypes?.contains(type) ?? false
     }
 
     static func reserved(_ type: String, _ culprit: String) -> EventError {

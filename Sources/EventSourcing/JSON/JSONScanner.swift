@@ -36,7 +36,7 @@ public struct JSONScanner {
     }
 
     /// The next byte after white space, or nil at the end.
-    public mutating func peek(_ text: RawSpan) -> UInt8? {
+    package mutating func peek(_ text: RawSpan) -> UInt8? {
         while offset < text.byteCount {
             let byte = text.byte(at: offset)
             switch byte {
@@ -51,7 +51,7 @@ public struct JSONScanner {
     }
 
     /// Steps over one byte that must be there after white space.
-    public mutating func expect(_ byte: UInt8, _ text: RawSpan) throws(JSONError) {
+    package mutating func expect(_ byte: UInt8, _ text: RawSpan) throws(JSONError) {
         guard peek(text) == byte else {
             throw fault("\"\(Character(Unicode.Scalar(byte)))\" is missing")
         }
@@ -125,7 +125,7 @@ public struct JSONScanner {
     /// Refuses an array or object that is nested too deeply.
     ///
     /// - Parameter depth: how many others it stands in.
-    public func checkNesting(_ depth: Int) throws(JSONError) {
+    package func checkNesting(_ depth: Int) throws(JSONError) {
         guard depth < levelsMax else {
             throw fault("more than \(levelsMax) arrays and objects stand in each other")
         }
@@ -176,7 +176,7 @@ public struct JSONScanner {
     }
 
     /// Steps over the rest of an object, from a member on; `body` as in `members`.
-    public mutating func furtherMembers(
+    package mutating func furtherMembers(
         _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
     ) throws(JSONError) {
         repeat {
@@ -188,7 +188,7 @@ public struct JSONScanner {
     }
 
     /// Steps over a comma if there is one.
-    public mutating func stepOverComma(_ text: RawSpan) -> Bool {
+    package mutating func stepOverComma(_ text: RawSpan) -> Bool {
         guard peek(text) == UInt8(ascii: ",") else { return false }
         offset += 1
         return true

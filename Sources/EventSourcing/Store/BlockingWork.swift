@@ -3,12 +3,12 @@
 import Dispatch
 
 /// Runs blocking work on a thread that may wait.
-public enum BlockingWork {
+package enum BlockingWork {
     /// Runs a closure that may block, outside the pool of cooperative threads. It is not cancelled with
     /// the calling task.
     ///
     /// - Throws: what `body` throws.
-    public static func run<Result: Sendable>(
+    package static func run<Result: Sendable>(
         _ priority: DispatchQoS.QoSClass = .userInitiated,
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {

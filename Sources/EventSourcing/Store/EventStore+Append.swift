@@ -114,8 +114,8 @@ extension EventStore {
     /// As `write(_:)`, for events that free room.
     ///
     /// - Parameters:
-    ///   - drawingOnReserve: whether a full disk is no obstacle: the log keeps some room aside for such
-    ///     events.
+    ///   - drawingOnReserve: whether the events may use the space of the log's reserve file on a full
+    ///     disk. For events that free more than they take.
     ///   - body: reads views and appends, as for `write(_:)`.
     public nonisolated(nonsending) func write<Result: Sendable>(
         drawingOnReserve: Bool, _ body: @escaping @Sendable (inout Transaction) throws -> Result

@@ -161,7 +161,7 @@ extension EventStore {
     // MARK: By itself
 
     /// Lets the store compact by itself, from now on; nil ends that. A store does nothing by itself
-    /// before this is called; `OfflineStore` calls it when it is opened.
+    /// before this is called; `open(at:)` of Daybook calls it.
     public func setCompactionPolicy(_ policy: CompactionPolicy?) async {
         compaction.policy = policy
         await endLook()

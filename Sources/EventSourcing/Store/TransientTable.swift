@@ -7,9 +7,9 @@ import Synchronization
 
 /// Names one transient table of a store, and says what is in it.
 public protocol TransientState {
-    /// What a value is looked up by.
+    /// The key of a value.
     associatedtype Key: Hashable & Sendable
-    /// What is kept.
+    /// The stored value.
     associatedtype Value: Equatable & Sendable
 }
 
@@ -86,7 +86,7 @@ public final class TransientTable<Key: Hashable & Sendable, Value: Equatable & S
     }
 
     /// The number of queries that follow the table.
-    public var subscriberCount: Int { state.withLock { $0.signals.count } }
+    package var subscriberCount: Int { state.withLock { $0.signals.count } }
 
     var revision: UInt64 { state.withLock { $0.revision } }
 

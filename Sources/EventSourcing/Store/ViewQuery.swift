@@ -1,11 +1,11 @@
 // A question to a view, with its answer now and whenever it becomes another. Comes after the views,
 // before the screens of an app. Spec/model/following.md.
 
-/// A value that follows from a view: its present state, or the part that somebody is interested in.
+/// A value that follows from a view: its present state, or a part of it.
 ///
 /// ```swift
-/// for await notes in store.notes(in: "city-1").changes {
-///     show(notes)
+/// for await city in store.query(Trips.self) { $0.cities["spring"] }.changes {
+///     show(city)
 /// }
 /// ```
 public struct ViewQuery<Value: Equatable & Sendable>: Sendable {

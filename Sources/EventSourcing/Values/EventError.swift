@@ -16,7 +16,7 @@ public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
         case idReused = "id-reused"
         /// A command names something that does not exist, or asks for what is not allowed.
         case refused
-        /// A command names a city, a course or a lesson that the store does not know.
+        /// A command names an entity that no view knows.
         case unknownReference = "unknown-reference"
     }
 

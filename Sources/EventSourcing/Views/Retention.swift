@@ -35,7 +35,7 @@ public enum KeptReason: String, Hashable, Sendable, CaseIterable {
     case current
     /// It deletes something, which must stay deleted.
     case deletion
-    /// A note that lives began with it.
+    /// An entity that still exists began with it.
     case origin
     /// It is shipped, and the server has not settled it.
     case unsettled

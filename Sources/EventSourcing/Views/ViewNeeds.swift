@@ -80,9 +80,9 @@ extension EventCatalogue {
     /// Whether views need events that a program could take out which knows this library's types
     /// only.
     func isConcerned(by needs: ViewNeeds) -> Bool {
-        guard let reserved else { return false }
+        guard let reservedTypes else { return false }
         return needs.needs.contains { need in
-            need.types.map { !reserved.types.isDisjoint(with: $0) } ?? true
+            need.types.map { !reservedTypes.isDisjoint(with: $0) } ?? true
         }
     }
 }

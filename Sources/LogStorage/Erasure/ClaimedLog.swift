@@ -1,5 +1,5 @@
-// A log that is to be deleted and that nobody has open. Used by OfflineStore, to end an erasure that a
-// kill has interrupted, and by DeviceStorage. Spec/protocol/accounts.md.
+// A log that is to be deleted and that no store has open: to end an erasure that a kill has interrupted,
+// and to reset a device. Spec/protocol/accounts.md.
 
 import Synchronization
 

@@ -1,4 +1,4 @@
-// When a token is renewed before it ends. Used by the replayer and by downloads. Spec/protocol/replay.md, TOK-2.
+// When a token is renewed before it ends. Used by the replayer. Spec/protocol/replay.md, TOK-2.
 
 /// The moment at which a token is to be renewed.
 public enum TokenRenewal {

@@ -1,6 +1,6 @@
 // What every request of the library obeys, whichever HTTP client the system has: to whom a token
-// goes, what is asked for, what is refused. Below HTTPTransport, SupabaseTransport and the
-// downloads; above CurlClient (Linux) or URLSessionClient (Apple systems).
+// goes, what is asked for, what is refused. Below HTTPTransport and SupabaseTransport;
+// above CurlClient (Linux) or URLSessionClient (Apple systems).
 // Spec/protocol/sync-protocol.md; Spec/operations/secrets.md, SEC-17 to SEC-25.
 
 import Foundation

@@ -1,16 +1,14 @@
 // What goes with the requests to an app's own servers, and how they get there. Used by every
-// transport and by the downloads. Spec/operations/secrets.md, SEC-17, SEC-27 and SEC-28.
+// transport. Spec/operations/secrets.md, SEC-17, SEC-27 and SEC-28.
 
 import Foundation
 
 /// Headers, certificate and proxy of an app's requests.
 ///
 /// ```swift
-/// var http = try await store.httpOptions()       // headers and certificate of the secret store
+/// var http = try await secrets.httpOptions()     // headers and certificate of the secret store
 /// http.trustedOrigins = [URL(string: "https://images.example.com")!]
 /// try await store.sync(to: endpoint, credentials: credentials, http: http)
-/// var options = DownloadManager.Options()
-/// options.http = http
 /// ```
 public struct HTTPOptions: Sendable {
     /// Headers of every request to the app's own servers, for a proxy in front of them. Visible ASCII;
@@ -20,7 +18,7 @@ public struct HTTPOptions: Sendable {
     public var certificate: ClientCertificate?
     /// The proxy that carries `https`; nil: that of the system or the environment.
     public var proxy: HTTPProxy?
-    /// Further servers of the app beside the endpoint and the base of downloads: their scheme, host and
+    /// Further servers of the app beside the endpoint: their scheme, host and
     /// port count. They get the headers and the certificate, and never the token.
     public var trustedOrigins: [URL] = []
     /// The time that a server may be silent, in seconds.

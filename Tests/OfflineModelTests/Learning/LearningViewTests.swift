@@ -201,20 +201,21 @@ private struct Bench {
                 }.json, as: UTF8.self)
         }
         func time(_ event: Event) -> String { event.time.description }
+        func id(_ event: Event) -> String { event.id.uuidString.lowercased() }
         #expect(
             rows == [
                 #"{"kind":"courses","learnLanguage":"es","displayLanguage":"de","#
                     + #""courses":[{"id":"c","lessons":[{"id":"l"}]}]}"#,
                 #"{"kind":"lesson","courseId":"c","lessonId":"l","size":9,"files":[\#(file)],"#
                     + #""isExplicit":false,"storedAt":"\#(time(lesson))","#
-                    + #""event":"\#(lesson.id.text)"}"#,
+                    + #""event":"\#(id(lesson))"}"#,
                 #"{"kind":"user","userId":"u","info":{"a":1},"learnLanguage":null,"#
                     + #""displayLanguage":null,"reviews":[{"reviewId":"r","learnLanguage":"es","#
                     + #""displayLanguage":"de","courseId":null,"order":0,"size":2,"files":[],"#
                     + #""isExplicit":false,"storedAt":"\#(time(review))","#
-                    + #""event":"\#(review.id.text)"}],"vocabularies":[{"learnLanguage":"es","#
+                    + #""event":"\#(id(review))"}],"vocabularies":[{"learnLanguage":"es","#
                     + #""displayLanguage":"de","items":0,"cachedAt":"\#(time(words))","#
-                    + #""event":"\#(words.id.text)"}]}"#,
+                    + #""event":"\#(id(words))"}]}"#,
             ])
         #expect(user.type == UserStored.type)
     }

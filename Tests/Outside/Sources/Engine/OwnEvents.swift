@@ -26,6 +26,8 @@ package enum OwnEvents {
     }
     // OwnEvents-1 ends
 
+    package static let rules: [EventRule] = [.of(HabitDone.self, action: "DO_HABIT")]
+
     package static func open(at url: URL) async throws -> EventStore {
         // OwnEvents-2 begins
         let store = try await EventStore.open(

@@ -44,10 +44,69 @@ import Testing
         #expect(error?.code == .refused)
     }
 
+    @Test func `a type that begins with daybook is the library's`() async throws {
+        let rule = EventRule(type: "daybook.note.added", action: nil) { _ in }
+        var error = await #expect(throws: EventError.self) {
+            _ = try await EventStore.inMemory(rules: [rule])
+        }
+        #expect(error?.code == .refused)
+        let store = try await EventStore.inMemory()
+        error = await #expect(throws: EventError.self) {
+            try await store.append([EventDraft(type: "daybook.note.added")])
+        }
+        #expect(error?.code == .refused)
+        try await store.close()
+    }
+
+    @Test func `folders that overlap with the log's are not erased with it`() async throws {
+        let folder = try Folder()
+        let store = try await OwnEvents.open(at: folder.log)
+        for other in [folder.url, folder.log, folder.log.appending(path: "files")] {
+            let error = await #expect(throws: EventError.self) {
+                try await store.erase(removing: [other])
+            }
+            #expect(error?.code == .refused)
+        }
+        #expect(try await OwnEvents.record(in: store) == 20)
+        let caches = folder.url.appending(path: "caches")
+        try FileManager.default.createDirectory(at: caches, withIntermediateDirectories: false)
+        try await store.erase(discardingUnsynced: true, removing: [caches])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["log"])
+    }
+
+    @Test func `a closed log with an unsynced event of the app's own type is not reset`()
+        async throws
+    {
+        let folder = try Folder()
+        let storage = DeviceStorage(
+            DeviceStorage.Paths(
+                database: folder.url.appending(path: "logs"),
+                cache: folder.url.appending(path: "caches")))
+        try await storage.prepare()
+        let store = try await OwnEvents.open(at: storage.database.appending(path: "user-456"))
+        _ = try await OwnEvents.record(in: store)
+        try await store.close()
+        await #expect(throws: UnsyncedError(count: 1)) {
+            try await storage.reset([EventStore](), rules: OwnEvents.rules)
+        }
+        try await storage.reset(
+            [EventStore](), rules: OwnEvents.rules, discardingUnsynced: true)
+        let left = try FileManager.default.contentsOfDirectory(atPath: storage.database.path)
+        #expect(left == [".lock"])
+    }
+
+    @Test func `only a log that is there is opened where none is to be created`() async throws {
+        let folder = try Folder()
+        let error = await #expect(throws: LogError.self) {
+            _ = try await EventStore.open(at: folder.log, create: false)
+        }
+        #expect(error?.code == .noSuchLog)
+    }
+
     @Test func `secrets go with an erased log`() async throws {
         let files = InMemoryFileSystem()
         let secrets = InMemorySecretStore()
-        try await secrets.write([1], for: "token")
+        try secrets.write([1], for: "token")
         let store = try await EventStore.open(
             at: URL(filePath: "/log"), secrets: secrets,
             environment: LogEnvironment(fileSystem: files))
