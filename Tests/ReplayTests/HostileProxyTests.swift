@@ -236,6 +236,7 @@ import Testing
             try #require(ContinuousClock.now - begun < .seconds(45))
             server.stop()
         }
-        try #require(Self.eventually { descriptors() <= before }, "\(descriptors()), \(before)")
+        // The runtime opens some of its own at first use; ten rounds that leak one each are more.
+        try #require(Self.eventually { descriptors() <= before + 4 }, "\(descriptors()), \(before)")
     }
 }
