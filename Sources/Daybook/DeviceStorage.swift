@@ -173,8 +173,8 @@ public struct DeviceStorage: Sendable {
     }
 
     private func checkAreApart() throws(EventError) {
-        let (one, other) = (Self.standardized(folders[0]), Self.standardized(folders[1]))
-        guard !(one + "/").hasPrefix(other + "/"), !(other + "/").hasPrefix(one + "/") else {
+        let (one, other) = (folders[0], folders[1])
+        guard !FolderPath(one).overlaps(FolderPath(other)) else {
             throw EventError(.refused, "one of the folders \(one) and \(other) is in the other")
         }
     }

@@ -1,4 +1,4 @@
-// All event types of the offline model in one list. Spec/model/events.md.
+// All event types and views of the model in one list. Spec/model/events.md.
 
 import Daybook
 

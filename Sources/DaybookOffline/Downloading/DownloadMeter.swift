@@ -1,5 +1,5 @@
 // How far a job has come: the numbers of all its images together, told at most so often. Written to
-// by those who fetch, read by the manager and by whoever looks on. Spec/model/downloads.md, DL-20.
+// by the fetches, read by the manager and by its subscribers. Spec/model/downloads.md, DL-20.
 
 import Foundation
 import Synchronization

@@ -1,5 +1,5 @@
 // The types that a catalogue has something to say of, found by the bytes of their names: events share
-// the name and what is known, and nobody looks a type up a second time. Spec/model/events.md.
+// the name and what is known, and no type is looked up a second time. Spec/model/events.md.
 
 import LogFormat
 
