@@ -63,6 +63,7 @@ let package = Package(
             dependencies: [
                 "LogFormat", "LogStorage",
                 .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
             swiftSettings: strict),
         .target(

@@ -3,7 +3,7 @@
 import Daybook
 
 /// A city as the server describes it.
-public struct CityData: Hashable, Sendable {
+public struct CityData: DeclaredObject, Hashable {
     /// The city.
     public var id: String
     /// Its name.
@@ -46,10 +46,31 @@ public struct CityData: Hashable, Sendable {
         self.categories = categories
         self.relatedCities = relatedCities
     }
+
+    public static var example: Self {
+        Self(
+            id: "-", name: "", country: "", description: "", costOfLiving: 0, internetSpeed: 0,
+            safetyRating: 0, climate: "")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.required("name", &name, .text)
+        try members.required("country", &country, .text)
+        try members.required("description", &description, .text)
+        try members.required("costOfLiving", &costOfLiving, .number)
+        try members.required("internetSpeed", &internetSpeed, .number)
+        try members.required("safetyRating", &safetyRating, .number)
+        try members.required("climate", &climate, .text)
+        try members.required(
+            "touristAttractions", &touristAttractions, .objects(TouristAttraction.self))
+        try members.required("categories", &categories, .objects(CityCategory.self))
+        try members.required("relatedCities", &relatedCities, .identifiers)
+    }
 }
 
 /// Something to see in a city.
-public struct TouristAttraction: Hashable, Sendable {
+public struct TouristAttraction: DeclaredObject, Hashable {
     /// The attraction.
     public var id: String
     /// Its name.
@@ -71,10 +92,21 @@ public struct TouristAttraction: Hashable, Sendable {
         self.latitude = latitude
         self.longitude = longitude
     }
+
+    public static var example: Self {
+        Self(id: "-", name: "", description: "", latitude: 0, longitude: 0)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.required("name", &name, .text)
+        try members.required("description", &description, .text)
+        try members.required("location", &location, .object(Location.self))
+    }
 }
 
 /// What cities are listed under.
-public struct CityCategory: Hashable, Sendable {
+public struct CityCategory: DeclaredObject, Hashable {
     /// The category.
     public var id: String
     /// Its name.
@@ -85,6 +117,35 @@ public struct CityCategory: Hashable, Sendable {
         self.id = id
         self.name = name
     }
+
+    public static var example: Self {
+        Self(id: "-", name: "")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.required("name", &name, .text)
+    }
+}
+
+extension TouristAttraction {
+    /// The coordinates as the server nests them.
+    private struct Location: DeclaredObject {
+        var lat: Double
+        var lng: Double
+
+        static var example: Self { Self(lat: 0, lng: 0) }
+
+        mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+            try members.required("lat", &lat, .number)
+            try members.required("lng", &lng, .number)
+        }
+    }
+
+    private var location: Location {
+        get { Location(lat: latitude, lng: longitude) }
+        set { (latitude, longitude) = (newValue.lat, newValue.lng) }
+    }
 }
 
 extension CityData {
@@ -92,76 +153,11 @@ extension CityData {
     ///
     /// - Throws: `EventError` (`invalidData`), naming the member.
     public init(json: [UInt8]) throws(EventError) {
-        try self.init(try JSONFields(json, place: "cityData"))
+        try self.init(members: try JSONFields(json, place: "cityData"))
     }
 
-    init(_ fields: JSONFields) throws(EventError) {
-        id = try fields.identifier("id")
-        name = try fields.string("name")
-        country = try fields.string("country")
-        description = try fields.string("description")
-        costOfLiving = try fields.finite("costOfLiving")
-        internetSpeed = try fields.finite("internetSpeed")
-        safetyRating = try fields.finite("safetyRating")
-        climate = try fields.string("climate")
-        touristAttractions = []
-        for attraction in try fields.required(
-            try fields.objects("touristAttractions"), "touristAttractions")
-        {
-            let location = try attraction.required(try attraction.object("location"), "location")
-            touristAttractions.append(
-                TouristAttraction(
-                    id: try attraction.identifier("id"), name: try attraction.string("name"),
-                    description: try attraction.string("description"),
-                    latitude: try location.finite("lat"), longitude: try location.finite("lng")))
-        }
-        categories = []
-        for category in try fields.required(try fields.objects("categories"), "categories") {
-            categories.append(
-                CityCategory(
-                    id: try category.identifier("id"), name: try category.string("name")))
-        }
-        relatedCities = try fields.required(
-            try fields.identifiers("relatedCities"), "relatedCities")
-    }
-
-    /// The city as JSON.
+    /// The city as JSON. Its numbers must be finite, which JSON alone can express.
     public var json: [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("id", id)
-        writer.add("name", name)
-        writer.add("country", country)
-        writer.add("description", description)
-        writer.add("costOfLiving", costOfLiving)
-        writer.add("internetSpeed", internetSpeed)
-        writer.add("safetyRating", safetyRating)
-        writer.add("climate", climate)
-        writer.add(
-            "touristAttractions",
-            raw: JSONObjectWriter.array(
-                touristAttractions.map { attraction in
-                    var location = JSONObjectWriter()
-                    location.add("lat", attraction.latitude)
-                    location.add("lng", attraction.longitude)
-                    var writer = JSONObjectWriter()
-                    writer.add("id", attraction.id)
-                    writer.add("name", attraction.name)
-                    writer.add("description", attraction.description)
-                    writer.add("location", raw: location.finished())
-                    return writer.finished()
-                }))
-        writer.add(
-            "categories",
-            raw: JSONObjectWriter.array(
-                categories.map { category in
-                    var writer = JSONObjectWriter()
-                    writer.add("id", category.id)
-                    writer.add("name", category.name)
-                    return writer.finished()
-                }))
-        writer.add(
-            "relatedCities",
-            raw: JSONObjectWriter.array(relatedCities.map(JSONObjectWriter.string)))
-        return writer.finished()
+        do throws(EventError) { return try memberJSON() } catch { preconditionFailure("\(error)") }
     }
 }

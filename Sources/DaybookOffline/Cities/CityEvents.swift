@@ -3,7 +3,7 @@
 import Daybook
 
 /// A user saved a city.
-public struct CitySaved: EventPayload, Hashable {
+public struct CitySaved: DeclaredPayload, Hashable {
     public static let type = "daybook.city.saved"
     /// Who saved it.
     public var userId: String
@@ -16,20 +16,21 @@ public struct CitySaved: EventPayload, Hashable {
         self.cityId = cityId
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        cityId = try fields.identifier("cityId")
+    public static var example: Self {
+        Self(userId: "-", cityId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("cityId", &cityId, .identifier)
     }
 
     public var subject: String? { cityId }
     public var lane: String? { "city:\(userId):\(cityId)" }
-
-    public func json() -> [UInt8] { CityJSON.of(userId, cityId) }
 }
 
 /// A user no longer saves a city.
-public struct CityUnsaved: EventPayload, Hashable {
+public struct CityUnsaved: DeclaredPayload, Hashable {
     public static let type = "daybook.city.unsaved"
     /// Who had saved it.
     public var userId: String
@@ -42,22 +43,15 @@ public struct CityUnsaved: EventPayload, Hashable {
         self.cityId = cityId
     }
 
-    public init(json: [UInt8]) throws {
-        let saved = try CitySaved(json: json)
-        self.init(userId: saved.userId, cityId: saved.cityId)
+    public static var example: Self {
+        Self(userId: "-", cityId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("cityId", &cityId, .identifier)
     }
 
     public var subject: String? { cityId }
     public var lane: String? { "city:\(userId):\(cityId)" }
-
-    public func json() -> [UInt8] { CityJSON.of(userId, cityId) }
-}
-
-private enum CityJSON {
-    static func of(_ userId: String, _ cityId: String) -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("cityId", cityId)
-        return writer.finished()
-    }
 }

@@ -35,7 +35,7 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
 }
 
 /// An image of a cached city. Its bytes are in the file store.
-public struct CachedImage: Hashable, Sendable, Identifiable {
+public struct CachedImage: DeclaredObject, Hashable, Identifiable {
     /// The image.
     public var id: String
     /// Where it came from.
@@ -73,5 +73,19 @@ public struct CachedImage: Hashable, Sendable, Identifiable {
         self.kind = kind
         self.width = width
         self.height = height
+    }
+
+    public static var example: Self {
+        Self(id: "-", url: "-", file: .example, size: 0, kind: .hero, width: 0, height: 0)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.required("url", &url, .identifier)
+        try members.required("file", &file, .of(FileID.self))
+        try members.required("size", &size, .count)
+        try members.required("type", &kind, .choice(Kind.self))
+        try members.required("width", &width, .count)
+        try members.required("height", &height, .count)
     }
 }

@@ -3,7 +3,7 @@
 import Daybook
 
 /// A copy of a city was cached.
-public struct CityCached: EventPayload, Hashable {
+public struct CityCached: DeclaredPayload, Hashable {
     public static let type = "daybook.city.cached"
     /// The city.
     public var cityId: String
@@ -28,37 +28,19 @@ public struct CityCached: EventPayload, Hashable {
         self.images = images
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        cityId = try fields.identifier("cityId")
-        version = try fields.required(try fields.count("version"), "version")
-        guard version >= 1 else {
-            throw EventError(.invalidData, "data.version is 0; the first copy is 1")
-        }
-        isExplicitDownload = try fields.required(
-            try fields.bool("isExplicitDownload"), "isExplicitDownload")
-        cityData = try fields.required(fields.raw("cityData"), "cityData")
-        let described = try CityData(try JSONFields(cityData, place: "data.cityData"))
-        guard EntityID(described.id) == EntityID(cityId) else {
-            throw EventError(.invalidData, "data.cityData.id is another city than data.cityId")
-        }
-        images = []
-        for image in try fields.required(try fields.objects("images"), "images") {
-            images.append(try CachedImage(image))
-        }
+    public static var example: Self {
+        Self(cityId: "-", version: 1, isExplicitDownload: false, cityData: [], images: [])
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("cityId", &cityId, .identifier)
+        try members.required("version", &version, .count(1...))
+        try members.required("isExplicitDownload", &isExplicitDownload, .flag)
+        try members.required("cityData", &cityData, CityDocument(of: cityId))
+        try members.required("images", &images, .objects(CachedImage.self))
     }
 
     public var subject: String? { cityId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("cityId", cityId)
-        writer.add("version", version)
-        writer.add("isExplicitDownload", isExplicitDownload)
-        writer.add("cityData", raw: cityData)
-        writer.add("images", raw: JSONObjectWriter.array(images.map(\.json)))
-        return writer.finished()
-    }
 
     /// Bytes of the city's JSON and of its images.
     var storageSize: Int {
@@ -69,35 +51,33 @@ public struct CityCached: EventPayload, Hashable {
     }
 }
 
-extension CachedImage {
-    init(_ fields: JSONFields) throws(EventError) {
-        let file = try fields.string("file")
-        guard let file = FileID(file) else {
-            throw EventError(.invalidData, "the file of an image is no SHA-256: \(file)")
+/// The JSON of a city, kept as it is written.
+private struct CityDocument: MemberKind {
+    /// The id that it must have.
+    private let cityId: String
+
+    init(of cityId: String) { self.cityId = cityId }
+
+    func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> [UInt8] {
+        let document = try object.required(try object.object(name), name)
+        guard EntityID(try CityData(members: document).id) == EntityID(cityId) else {
+            throw EventError(
+                .invalidData, "\(document.place).id is another city than \(object.place).cityId")
         }
-        let kind = try fields.oneOf(Kind.self, "type")
-        self.init(
-            id: try fields.identifier("id"), url: try fields.identifier("url"), file: file,
-            size: try fields.required(try fields.count("size"), "size"), kind: kind,
-            width: try fields.required(try fields.count("width"), "width"),
-            height: try fields.required(try fields.count("height"), "height"))
+        return document.text
     }
 
-    var json: [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("id", id)
-        writer.add("url", url)
-        writer.add("file", file.description)
-        writer.add("size", size)
-        writer.add("type", kind.rawValue)
-        writer.add("width", width)
-        writer.add("height", height)
-        return writer.finished()
+    func write(
+        _ value: [UInt8], _ name: StaticString, to object: inout JSONObjectWriter
+    ) throws(EventError) {
+        object.add(member: name, raw: value)
     }
+
+    var schema: MemberSchema.Kind { .object(ObjectSchema(of: CityData.self)) }
 }
 
 /// The copy of a city was removed.
-public struct CityRemoved: EventPayload, Hashable {
+public struct CityRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.city.removed"
     /// The city.
     public var cityId: String
@@ -120,24 +100,20 @@ public struct CityRemoved: EventPayload, Hashable {
         self.reason = reason
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        cityId = try fields.identifier("cityId")
-        reason = try fields.oneOf(Reason.self, "reason")
+    public static var example: Self {
+        Self(cityId: "-", reason: .user)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("cityId", &cityId, .identifier)
+        try members.required("reason", &reason, .choice(Reason.self))
     }
 
     public var subject: String? { cityId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("cityId", cityId)
-        writer.add("reason", reason.rawValue)
-        return writer.finished()
-    }
 }
 
 /// The copy of a city was looked at, at the event's time.
-public struct CityAccessed: EventPayload, Hashable {
+public struct CityAccessed: DeclaredPayload, Hashable {
     public static let type = "daybook.city.accessed"
     /// The city.
     public var cityId: String
@@ -145,11 +121,13 @@ public struct CityAccessed: EventPayload, Hashable {
     /// Creates the event's data.
     public init(cityId: String) { self.cityId = cityId }
 
-    public init(json: [UInt8]) throws {
-        cityId = try JSONFields(json).identifier("cityId")
+    public static var example: Self {
+        Self(cityId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("cityId", &cityId, .identifier)
     }
 
     public var subject: String? { cityId }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("cityId", cityId) }
 }

@@ -33,7 +33,7 @@ public struct AlbumCommands: Sendable {
                 let stored = AlbumStored(album)
                 let id = EntityID(album.id)
                 if !changed.contains(id), let old = known[album.id],
-                    AlbumStored(old).json() == stored.json()
+                    try AlbumStored(old).json() == stored.json()
                 {
                     continue
                 }

@@ -86,11 +86,11 @@ public struct LearningCommands: Sendable {
         _ courses: [ListedCourse], of combination: LanguageCombination
     ) async throws {
         let listed = CoursesListed(combination: combination, courses: courses)
-        let json = listed.json()
+        let json = try listed.json()
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
             if let known = view.courses(of: combination),
-                CoursesListed(combination: combination, courses: known).json() == json
+                try CoursesListed(combination: combination, courses: known).json() == json
             {
                 return
             }

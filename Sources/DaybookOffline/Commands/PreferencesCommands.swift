@@ -24,33 +24,16 @@ public struct PreferencesCommands: Sendable {
             let old = preferences[userId]
             var new = old
             body(&new)
-            var changes = PreferencesUpdated.Changes()
-            if new.autoDownloadEnabled != old.autoDownloadEnabled {
-                changes.autoDownloadEnabled = new.autoDownloadEnabled
-            }
-            if new.wifiOnlyDownload != old.wifiOnlyDownload {
-                changes.wifiOnlyDownload = new.wifiOnlyDownload
-            }
-            if new.maxStorageLimit != old.maxStorageLimit {
-                try Self.check(new.maxStorageLimit)
-                changes.maxStorageLimit = new.maxStorageLimit
-            }
-            if new.autoSync != old.autoSync { changes.autoSync = new.autoSync }
-            if new.showStaleDataWarning != old.showStaleDataWarning {
-                changes.showStaleDataWarning = new.showStaleDataWarning
-            }
-            if new.pruneAfterDays != old.pruneAfterDays {
-                guard OfflinePreferences.pruneDays.contains(new.pruneAfterDays) else {
-                    throw EventError(
-                        .refused,
-                        "\(new.pruneAfterDays) days until pruning; 1 to 90 are possible")
-                }
-                changes.pruneAfterDays = new.pruneAfterDays
+            let changes = try new.values.differences(from: old.values)
+            if let limit = changes.maxStorageLimit { try Self.check(limit) }
+            if let days = changes.pruneAfterDays, !OfflinePreferences.pruneDays.contains(days) {
+                throw EventError(.refused, "\(days) days until pruning; 1 to 90 are possible")
             }
             guard changes != PreferencesUpdated.Changes() else { return }
             try transaction.append(
                 PreferencesUpdated(userId: userId, changes: changes),
-                replacing: preferences.stamps(of: changes, for: userId).compactMap(\.self).max())
+                replacing: preferences.registers[userId]?.stamps(of: changes)
+                    .compactMap(\.self).max())
         }
         return store.view(PreferencesView.self)[userId]
     }

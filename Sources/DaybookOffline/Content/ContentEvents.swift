@@ -115,7 +115,7 @@ public struct PageStored: EventPayload, Hashable {
 }
 
 /// A page was removed.
-public struct PageRemoved: EventPayload, Hashable {
+public struct PageRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.page.removed"
     /// The city.
     public var city: String
@@ -131,27 +131,22 @@ public struct PageRemoved: EventPayload, Hashable {
         self.path = path
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        city = try fields.identifier("city")
-        language = try fields.identifier("language")
-        path = try fields.identifier("path")
+    public static var example: Self {
+        Self(city: "-", language: "-", path: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("city", &city, .identifier)
+        try members.required("language", &language, .identifier)
+        try members.required("path", &path, .identifier)
     }
 
     public var subject: String? { path }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add("language", language)
-        writer.add("path", path)
-        return writer.finished()
-    }
 }
 
 /// A language of a city is as the server had it at a time. Recorded behind the pages and resources
 /// of that update.
-public struct ContentUpdated: EventPayload, Hashable {
+public struct ContentUpdated: DeclaredPayload, Hashable {
     public static let type = "daybook.content.updated"
     /// The city.
     public var city: String
@@ -167,26 +162,21 @@ public struct ContentUpdated: EventPayload, Hashable {
         self.lastUpdate = lastUpdate
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        city = try fields.identifier("city")
-        language = try fields.identifier("language")
-        lastUpdate = try fields.time("lastUpdate")
+    public static var example: Self {
+        Self(city: "-", language: "-", lastUpdate: .epoch)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("city", &city, .identifier)
+        try members.required("language", &language, .identifier)
+        try members.required("lastUpdate", &lastUpdate, .of(ZonedTime.self))
     }
 
     public var subject: String? { city }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add("language", language)
-        writer.add("lastUpdate", lastUpdate.text)
-        return writer.finished()
-    }
 }
 
 /// Somebody looked at a city.
-public struct ContentUsed: EventPayload, Hashable {
+public struct ContentUsed: DeclaredPayload, Hashable {
     public static let type = "daybook.content.used"
     /// The city.
     public var city: String
@@ -199,24 +189,20 @@ public struct ContentUsed: EventPayload, Hashable {
         self.lastUsage = lastUsage
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        city = try fields.identifier("city")
-        lastUsage = try fields.time("lastUsage")
+    public static var example: Self {
+        Self(city: "-", lastUsage: .epoch)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("city", &city, .identifier)
+        try members.required("lastUsage", &lastUsage, .of(ZonedTime.self))
     }
 
     public var subject: String? { city }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add("lastUsage", lastUsage.text)
-        return writer.finished()
-    }
 }
 
 /// Everything of a city was removed: pages, resources, languages, times.
-public struct ContentRemoved: EventPayload, Hashable {
+public struct ContentRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.content.removed"
     /// The city.
     public var city: String
@@ -224,11 +210,13 @@ public struct ContentRemoved: EventPayload, Hashable {
     /// Creates the event's data.
     public init(city: String) { self.city = city }
 
-    public init(json: [UInt8]) throws {
-        city = try JSONFields(json).identifier("city")
+    public static var example: Self {
+        Self(city: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("city", &city, .identifier)
     }
 
     public var subject: String? { city }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("city", city) }
 }

@@ -79,7 +79,7 @@ public struct ResourceStored: EventPayload, Hashable {
 }
 
 /// A file that a page showed was removed.
-public struct ResourceRemoved: EventPayload, Hashable {
+public struct ResourceRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.resource.removed"
     /// The city.
     public var city: String
@@ -98,22 +98,16 @@ public struct ResourceRemoved: EventPayload, Hashable {
         self.url = url
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        city = try fields.identifier("city")
-        language = try fields.identifier("language")
-        path = try fields.identifier("path")
-        url = try fields.identifier("url")
+    public static var example: Self {
+        Self(city: "-", language: "-", path: "-", url: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("city", &city, .identifier)
+        try members.required("language", &language, .identifier)
+        try members.required("path", &path, .identifier)
+        try members.required("url", &url, .identifier)
     }
 
     public var subject: String? { path }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add("language", language)
-        writer.add("path", path)
-        writer.add("url", url)
-        return writer.finished()
-    }
 }

@@ -5,7 +5,7 @@ import Daybook
 import Foundation
 
 /// How far a download had come when an event was recorded.
-public struct DownloadNumbers: Hashable, Sendable {
+public struct DownloadNumbers: DeclaredObject, Hashable {
     /// What was being done, in words for people: `Downloading images (5/10)`.
     public var currentStep: String
     /// Bytes to fetch, as far as that was known.
@@ -24,19 +24,16 @@ public struct DownloadNumbers: Hashable, Sendable {
         self.totalBytes = max(totalBytes, self.downloadedBytes)
     }
 
-    init(_ fields: JSONFields) throws(EventError) {
-        currentStep = try fields.string("currentStep")
-        totalBytes = try fields.bytes("totalBytes")
-        downloadedBytes = try fields.bytes("downloadedBytes")
-        guard downloadedBytes <= totalBytes else {
-            throw EventError(.invalidData, "data.downloadedBytes is more than totalBytes")
-        }
+    public static var example: Self {
+        initial
     }
 
-    func add(to writer: inout JSONObjectWriter) {
-        writer.add("currentStep", currentStep)
-        writer.add("totalBytes", totalBytes)
-        writer.add("downloadedBytes", downloadedBytes)
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("currentStep", &currentStep, .text)
+        try members.required("totalBytes", &totalBytes, .count)
+        try members.required("downloadedBytes", &downloadedBytes, .count)
+        try members.constraint(
+            .atMost("downloadedBytes", "totalBytes"), isMet: downloadedBytes <= totalBytes)
     }
 }
 
@@ -51,7 +48,7 @@ public enum PauseReason: String, Hashable, Sendable, CaseIterable {
 }
 
 /// A city is to be downloaded.
-public struct DownloadQueued: EventPayload, Hashable {
+public struct DownloadQueued: DeclaredPayload, Hashable {
     public static let type = "daybook.download.queued"
     /// The job: a UUID, lower case.
     public var jobId: String
@@ -67,29 +64,21 @@ public struct DownloadQueued: EventPayload, Hashable {
         self.isExplicit = isExplicit
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        jobId = try fields.jobId()
-        cityId = try fields.identifier("cityId")
-        guard let isExplicit = try fields.bool("isExplicit") else {
-            throw EventError(.invalidData, "data.isExplicit is missing")
-        }
-        self.isExplicit = isExplicit
+    public static var example: Self {
+        Self(jobId: "-", cityId: "-", isExplicit: false)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+        try members.required("cityId", &cityId, .identifier)
+        try members.required("isExplicit", &isExplicit, .flag)
     }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("jobId", jobId)
-        writer.add("cityId", cityId)
-        writer.add("isExplicit", isExplicit)
-        return writer.finished()
-    }
 }
 
 /// A download began, or went on.
-public struct DownloadStarted: EventPayload, Hashable {
+public struct DownloadStarted: DeclaredPayload, Hashable {
     public static let type = "daybook.download.started"
     /// The job.
     public var jobId: String
@@ -102,24 +91,20 @@ public struct DownloadStarted: EventPayload, Hashable {
         self.numbers = numbers
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        jobId = try fields.jobId()
-        numbers = try DownloadNumbers(fields)
+    public static var example: Self {
+        Self(jobId: "-", numbers: .example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+        try numbers.declareMembers(&members)
     }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("jobId", jobId)
-        numbers.add(to: &writer)
-        return writer.finished()
-    }
 }
 
 /// A download rests.
-public struct DownloadPaused: EventPayload, Hashable {
+public struct DownloadPaused: DeclaredPayload, Hashable {
     public static let type = "daybook.download.paused"
     /// The job.
     public var jobId: String
@@ -135,26 +120,21 @@ public struct DownloadPaused: EventPayload, Hashable {
         self.reason = reason
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        jobId = try fields.jobId()
-        numbers = try DownloadNumbers(fields)
-        reason = try fields.oneOf(PauseReason.self, "reason")
+    public static var example: Self {
+        Self(jobId: "-", numbers: .example, reason: .user)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+        try numbers.declareMembers(&members)
+        try members.required("reason", &reason, .choice(PauseReason.self))
     }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("jobId", jobId)
-        numbers.add(to: &writer)
-        writer.add("reason", reason.rawValue)
-        return writer.finished()
-    }
 }
 
 /// Everything was fetched and stored.
-public struct DownloadCompleted: EventPayload, Hashable {
+public struct DownloadCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.download.completed"
     /// The job.
     public var jobId: String
@@ -167,24 +147,20 @@ public struct DownloadCompleted: EventPayload, Hashable {
         self.totalBytes = totalBytes
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        jobId = try fields.jobId()
-        totalBytes = try fields.bytes("totalBytes")
+    public static var example: Self {
+        Self(jobId: "-", totalBytes: 0)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+        try members.required("totalBytes", &totalBytes, .count)
     }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("jobId", jobId)
-        writer.add("totalBytes", totalBytes)
-        return writer.finished()
-    }
 }
 
 /// A download failed; the user can try it again.
-public struct DownloadFailed: EventPayload, Hashable {
+public struct DownloadFailed: DeclaredPayload, Hashable {
     public static let type = "daybook.download.failed"
     /// The job.
     public var jobId: String
@@ -200,29 +176,21 @@ public struct DownloadFailed: EventPayload, Hashable {
         self.errorMessage = errorMessage
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        jobId = try fields.jobId()
-        numbers = try DownloadNumbers(fields)
-        errorMessage = try fields.string("errorMessage")
-        guard !errorMessage.isEmpty else {
-            throw EventError(.invalidData, "data.errorMessage is empty")
-        }
+    public static var example: Self {
+        Self(jobId: "-", numbers: .example, errorMessage: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+        try numbers.declareMembers(&members)
+        try members.required("errorMessage", &errorMessage, .nonEmptyText)
     }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("jobId", jobId)
-        numbers.add(to: &writer)
-        writer.add("errorMessage", errorMessage)
-        return writer.finished()
-    }
 }
 
 /// The user does not want the city any more.
-public struct DownloadCancelled: EventPayload, Hashable {
+public struct DownloadCancelled: DeclaredPayload, Hashable {
     public static let type = "daybook.download.cancelled"
     /// The job.
     public var jobId: String
@@ -230,15 +198,19 @@ public struct DownloadCancelled: EventPayload, Hashable {
     /// Creates the event's data.
     public init(jobId: String) { self.jobId = jobId }
 
-    public init(json: [UInt8]) throws { jobId = try JSONFields(json).jobId() }
+    public static var example: Self {
+        Self(jobId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+    }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("jobId", jobId) }
 }
 
 /// A job is gone, for ever: cleaned up, or its city was deleted.
-public struct DownloadRemoved: EventPayload, Hashable {
+public struct DownloadRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.download.removed"
     /// The job.
     public var jobId: String
@@ -246,28 +218,38 @@ public struct DownloadRemoved: EventPayload, Hashable {
     /// Creates the event's data.
     public init(jobId: String) { self.jobId = jobId }
 
-    public init(json: [UInt8]) throws { jobId = try JSONFields(json).jobId() }
+    public static var example: Self {
+        Self(jobId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("jobId", &jobId, JobKind())
+    }
 
     public var subject: String? { jobId }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("jobId", jobId) }
 }
 
-extension JSONFields {
-    /// The job that an event is about: a UUID, lower case.
-    fileprivate func jobId() throws(EventError) -> String {
-        let text = try string("jobId")
+/// The job that an event is about: a UUID, lower case.
+private struct JobKind: MemberKind {
+    func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> String {
+        let text = try object.string(name)
         guard UUID(uuidString: text)?.text == text else {
-            throw EventError(.invalidData, "data.jobId is not a UUID in lower case")
+            throw EventError(.invalidData, "\(object.place).\(name) is not a UUID in lower case")
         }
         return text
     }
 
-    /// A count that must be there.
-    fileprivate func bytes(_ name: StaticString) throws(EventError) -> Int {
-        guard let value = try count(name) else {
-            throw EventError(.invalidData, "data.\(name) is missing")
-        }
-        return value
+    func write(
+        _ value: String, _ name: StaticString, to object: inout JSONObjectWriter
+    ) throws(EventError) {
+        object.add(member: name, value)
     }
+
+    var schema: MemberSchema.Kind {
+        .meaningful(
+            "a UUID in lower case",
+            samples: ["a", "b", "c"].map { "00000000-0000-4000-8000-00000000000\($0)" })
+    }
+
+    func placeholder(_ text: String) -> String? { text }
 }

@@ -56,6 +56,17 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
     }
 }
 
+extension FileID: MemberText {
+    public static var memberDescription: String { "the id of a file" }
+
+    public static var memberSamples: [String] {
+        (0..<3).map { FileID(of: [$0]).description }
+    }
+
+    /// No file's: a value to begin with.
+    static var example: FileID { FileID(high: 0, low: 0) }
+}
+
 extension StateWriter {
     /// Adds a file's id.
     mutating func add(_ file: FileID) {

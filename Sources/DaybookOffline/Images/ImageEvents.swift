@@ -23,18 +23,10 @@ public enum ImageKind: String, Hashable, Sendable, CaseIterable, Comparable {
         case .albumThumbnail: 2
         }
     }
-
-    init(_ text: String) throws(EventError) {
-        guard let kind = ImageKind(rawValue: text) else {
-            throw EventError(
-                .invalidData, "the kind is none of thumbnail, preview, albumThumbnail: \(text)")
-        }
-        self = kind
-    }
 }
 
 /// An image was cached. It replaces the one with the same kind and id.
-public struct ImageCached: EventPayload, Hashable {
+public struct ImageCached: DeclaredPayload, Hashable {
     public static let type = "daybook.image.cached"
     /// What it is for.
     public var kind: ImageKind
@@ -53,31 +45,22 @@ public struct ImageCached: EventPayload, Hashable {
         self.size = size
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        kind = try fields.oneOf(ImageKind.self, "kind")
-        id = try fields.identifier("id")
-        guard let file = FileID(try fields.string("file")) else {
-            throw EventError(.invalidData, "data.file is not the id of a file")
-        }
-        self.file = file
-        size = try fields.required(try fields.count("size"), "size")
+    public static var example: Self {
+        Self(kind: .thumbnail, id: "-", file: .example, size: 0)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("kind", &kind, .choice(ImageKind.self))
+        try members.required("id", &id, .identifier)
+        try members.required("file", &file, .of(FileID.self))
+        try members.required("size", &size, .count)
     }
 
     public var subject: String? { id }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("kind", kind.rawValue)
-        writer.add("id", id)
-        writer.add("file", file.description)
-        writer.add("size", size)
-        return writer.finished()
-    }
 }
 
 /// An image was removed from the cache.
-public struct ImageRemoved: EventPayload, Hashable {
+public struct ImageRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.image.removed"
     /// What it was for.
     public var kind: ImageKind
@@ -103,26 +86,21 @@ public struct ImageRemoved: EventPayload, Hashable {
         self.reason = reason
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        kind = try fields.oneOf(ImageKind.self, "kind")
-        id = try fields.identifier("id")
-        reason = try fields.oneOf(Reason.self, "reason")
+    public static var example: Self {
+        Self(kind: .thumbnail, id: "-", reason: .user)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("kind", &kind, .choice(ImageKind.self))
+        try members.required("id", &id, .identifier)
+        try members.required("reason", &reason, .choice(Reason.self))
     }
 
     public var subject: String? { id }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("kind", kind.rawValue)
-        writer.add("id", id)
-        writer.add("reason", reason.rawValue)
-        return writer.finished()
-    }
 }
 
 /// A cached image was looked at, at the event's time.
-public struct ImageAccessed: EventPayload, Hashable {
+public struct ImageAccessed: DeclaredPayload, Hashable {
     public static let type = "daybook.image.accessed"
     /// What it is for.
     public var kind: ImageKind
@@ -135,24 +113,20 @@ public struct ImageAccessed: EventPayload, Hashable {
         self.id = id
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        kind = try fields.oneOf(ImageKind.self, "kind")
-        id = try fields.identifier("id")
+    public static var example: Self {
+        Self(kind: .thumbnail, id: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("kind", &kind, .choice(ImageKind.self))
+        try members.required("id", &id, .identifier)
     }
 
     public var subject: String? { id }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("kind", kind.rawValue)
-        writer.add("id", id)
-        return writer.finished()
-    }
 }
 
 /// All cached images of some kinds were removed.
-public struct ImagesCleared: EventPayload, Hashable {
+public struct ImagesCleared: DeclaredPayload, Hashable {
     public static let type = "daybook.images.cleared"
     /// The kinds; at least one.
     public var kinds: [ImageKind]
@@ -160,20 +134,11 @@ public struct ImagesCleared: EventPayload, Hashable {
     /// Creates the event's data.
     public init(kinds: [ImageKind]) { self.kinds = kinds }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        kinds = []
-        for kind in try fields.required(try fields.identifiers("kinds"), "kinds") {
-            kinds.append(try ImageKind(kind))
-        }
-        guard !kinds.isEmpty else { throw EventError(.invalidData, "data.kinds is empty") }
+    public static var example: Self {
+        Self(kinds: [])
     }
 
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add(
-            "kinds",
-            raw: JSONObjectWriter.array(kinds.map { JSONObjectWriter.string($0.rawValue) }))
-        return writer.finished()
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("kinds", &kinds, .choices(ImageKind.self))
     }
 }

@@ -4,7 +4,7 @@
 import Daybook
 
 /// What somebody learns, and in which language it is explained.
-public struct LanguageCombination: Hashable, Sendable {
+public struct LanguageCombination: DeclaredObject, Hashable {
     /// The language that is learned: `es`.
     public var learnLanguage: String
     /// The language in which it is taught: `de`.
@@ -16,14 +16,13 @@ public struct LanguageCombination: Hashable, Sendable {
         self.displayLanguage = displayLanguage
     }
 
-    init(_ fields: JSONFields) throws(EventError) {
-        learnLanguage = try fields.identifier("learnLanguage")
-        displayLanguage = try fields.identifier("displayLanguage")
+    public static var example: Self {
+        Self(learn: "-", display: "-")
     }
 
-    func add(to writer: inout JSONObjectWriter) {
-        writer.add("learnLanguage", learnLanguage)
-        writer.add("displayLanguage", displayLanguage)
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("learnLanguage", &learnLanguage, .identifier)
+        try members.required("displayLanguage", &displayLanguage, .identifier)
     }
 
     var keys: (learn: EntityID, display: EntityID) {
@@ -43,7 +42,7 @@ public struct LanguageCombination: Hashable, Sendable {
 }
 
 /// A course of the graph.
-public struct ListedCourse: Hashable, Sendable, Identifiable {
+public struct ListedCourse: DeclaredObject, Hashable, Identifiable {
     /// The course.
     public var id: String
     /// Its name, as users read it; nil if nothing is known.
@@ -58,29 +57,19 @@ public struct ListedCourse: Hashable, Sendable, Identifiable {
         self.lessons = lessons
     }
 
-    init(_ fields: JSONFields) throws(EventError) {
-        id = try fields.identifier("id")
-        title = try fields.optionalString("title")
-        lessons = []
-        for lesson in try fields.required(try fields.objects("lessons"), "lessons") {
-            lessons.append(
-                ListedLesson(
-                    id: try lesson.identifier("id"), title: try lesson.optionalString("title")))
-        }
-        try requireUnique(lessons.map(\.id), "\(fields.place): the lesson")
+    public static var example: Self {
+        Self(id: "-", lessons: [])
     }
 
-    var json: [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("id", id)
-        if let title { writer.add("title", title) }
-        writer.add("lessons", raw: JSONObjectWriter.array(lessons.map(\.json)))
-        return writer.finished()
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.optional("title", &title, .text)
+        try members.required("lessons", &lessons, .objects(ListedLesson.self, uniqueBy: "id"))
     }
 }
 
 /// A lesson of a course.
-public struct ListedLesson: Hashable, Sendable, Identifiable {
+public struct ListedLesson: DeclaredObject, Hashable, Identifiable {
     /// The lesson.
     public var id: String
     /// Its name, as users read it; nil if nothing is known.
@@ -92,10 +81,12 @@ public struct ListedLesson: Hashable, Sendable, Identifiable {
         self.title = title
     }
 
-    fileprivate var json: [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("id", id)
-        if let title { writer.add("title", title) }
-        return writer.finished()
+    public static var example: Self {
+        Self(id: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.optional("title", &title, .text)
     }
 }

@@ -5,7 +5,7 @@
 import Daybook
 
 /// What is known of a user was stored. It replaces what was known before.
-public struct UserStored: EventPayload, Hashable {
+public struct UserStored: DeclaredPayload, Hashable {
     public static let type = "daybook.user.stored"
     /// The user.
     public var userId: String
@@ -18,25 +18,20 @@ public struct UserStored: EventPayload, Hashable {
         self.info = info
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        info = fields.raw("info")
-        _ = try fields.object("info")
+    public static var example: Self {
+        Self(userId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.optional("info", &info, .writtenObject)
     }
 
     public var subject: String? { userId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        if let info { writer.add("info", raw: info) }
-        return writer.finished()
-    }
 }
 
 /// A user chose what to learn, and in which language.
-public struct CombinationSelected: EventPayload, Hashable {
+public struct CombinationSelected: DeclaredPayload, Hashable {
     public static let type = "daybook.combination.selected"
     /// The user.
     public var userId: String
@@ -49,24 +44,20 @@ public struct CombinationSelected: EventPayload, Hashable {
         self.combination = combination
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        combination = try LanguageCombination(fields)
+    public static var example: Self {
+        Self(userId: "-", combination: .example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try combination.declareMembers(&members)
     }
 
     public var subject: String? { userId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        combination.add(to: &writer)
-        return writer.finished()
-    }
 }
 
 /// The courses of a language combination were fetched. They replace those before.
-public struct CoursesListed: EventPayload, Hashable {
+public struct CoursesListed: DeclaredPayload, Hashable {
     public static let type = "daybook.courses.listed"
     /// What they are for.
     public var combination: LanguageCombination
@@ -79,26 +70,20 @@ public struct CoursesListed: EventPayload, Hashable {
         self.courses = courses
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        combination = try LanguageCombination(fields)
-        courses = try fields.required(try fields.objects("courses"), "courses")
-            .map { try ListedCourse($0) }
-        try requireUnique(courses.map(\.id), "data.courses: the course")
+    public static var example: Self {
+        Self(combination: .example, courses: [])
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try combination.declareMembers(&members)
+        try members.required("courses", &courses, .objects(ListedCourse.self, uniqueBy: "id"))
     }
 
     public var subject: String? { combination.learnLanguage }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        combination.add(to: &writer)
-        writer.add("courses", raw: JSONObjectWriter.array(courses.map(\.json)))
-        return writer.finished()
-    }
 }
 
 /// Vocabulary of a user was cached. It replaces what was cached before.
-public struct VocabularyCached: EventPayload, Hashable {
+public struct VocabularyCached: DeclaredPayload, Hashable {
     public static let type = "daybook.vocabulary.cached"
     /// The user.
     public var userId: String
@@ -117,27 +102,17 @@ public struct VocabularyCached: EventPayload, Hashable {
         self.items = items
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        combination = try LanguageCombination(fields)
-        items = try fields.required(try fields.objects("items"), "items")
-            .map { VocabularyItem(id: try $0.identifier("id"), json: $0.text) }
-        guard items.count <= Self.itemsMax else {
-            throw EventError(.invalidData, "data.items has more than \(Self.itemsMax) items")
-        }
-        try requireUnique(items.map(\.id), "data.items: the item")
+    public static var example: Self {
+        Self(userId: "-", combination: .example, items: [])
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try combination.declareMembers(&members)
+        try members.required("items", &items, VocabularyItems())
     }
 
     public var subject: String? { userId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        combination.add(to: &writer)
-        writer.add("items", raw: JSONObjectWriter.array(items.map(\.json)))
-        return writer.finished()
-    }
 }
 
 /// A word or phrase that a user learns.
@@ -158,5 +133,41 @@ public struct VocabularyItem: Hashable, Sendable, Identifiable {
     fileprivate init(id: String, json: [UInt8]) {
         self.id = id
         self.json = json
+    }
+}
+
+/// Vocabulary: objects with an `id`, kept as they are written.
+private struct VocabularyItems: MemberKind {
+    func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> [VocabularyItem] {
+        var items: [VocabularyItem] = []
+        for item in try object.required(try object.objects(name), name) {
+            items.append(VocabularyItem(id: try item.identifier("id"), json: item.text))
+        }
+        guard items.count <= VocabularyCached.itemsMax else {
+            throw EventError(
+                .invalidData,
+                "\(object.place).\(name) has more than \(VocabularyCached.itemsMax) items")
+        }
+        try requireUnique(items.map(\.id), "\(object.place).\(name): the item")
+        return items
+    }
+
+    func write(
+        _ value: [VocabularyItem], _ name: StaticString, to object: inout JSONObjectWriter
+    ) throws(EventError) {
+        object.add(member: name, raw: JSONObjectWriter.array(value.map(\.json)))
+    }
+
+    var schema: MemberSchema.Kind {
+        .list(.object(ObjectSchema(of: Named.self)), 0...VocabularyCached.itemsMax, uniqueBy: "id")
+    }
+
+    /// What an item must have.
+    private struct Named: DeclaredObject {
+        var id = "-"
+        static var example: Self { Self() }
+        mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+            try members.required("id", &id, .identifier)
+        }
     }
 }

@@ -4,7 +4,7 @@
 import Daybook
 
 /// The content of a lesson was stored. It replaces the one with the same course and lesson.
-public struct LessonStored: EventPayload, Hashable {
+public struct LessonStored: DeclaredPayload, Hashable {
     public static let type = "daybook.lesson.stored"
     /// The course.
     public var courseId: String
@@ -20,26 +20,21 @@ public struct LessonStored: EventPayload, Hashable {
         self.material = material
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        courseId = try fields.identifier("courseId")
-        lessonId = try fields.identifier("lessonId")
-        material = try LearningMaterial(fields)
+    public static var example: Self {
+        Self(courseId: "-", lessonId: "-", material: .example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("courseId", &courseId, .identifier)
+        try members.required("lessonId", &lessonId, .identifier)
+        try material.declareMembers(&members)
     }
 
     public var subject: String? { lessonId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("courseId", courseId)
-        writer.add("lessonId", lessonId)
-        material.add(to: &writer)
-        return writer.finished()
-    }
 }
 
 /// The content of a lesson was removed.
-public struct LessonRemoved: EventPayload, Hashable {
+public struct LessonRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.lesson.removed"
     /// The course.
     public var courseId: String
@@ -52,24 +47,20 @@ public struct LessonRemoved: EventPayload, Hashable {
         self.lessonId = lessonId
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        courseId = try fields.identifier("courseId")
-        lessonId = try fields.identifier("lessonId")
+    public static var example: Self {
+        Self(courseId: "-", lessonId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("courseId", &courseId, .identifier)
+        try members.required("lessonId", &lessonId, .identifier)
     }
 
     public var subject: String? { lessonId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("courseId", courseId)
-        writer.add("lessonId", lessonId)
-        return writer.finished()
-    }
 }
 
 /// The content of a review session was stored. It replaces the one with the same user and session.
-public struct ReviewStored: EventPayload, Hashable {
+public struct ReviewStored: DeclaredPayload, Hashable {
     public static let type = "daybook.review.stored"
     /// Whose session it is.
     public var userId: String
@@ -97,32 +88,25 @@ public struct ReviewStored: EventPayload, Hashable {
         self.material = material
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        reviewId = try fields.identifier("reviewId")
-        combination = try LanguageCombination(fields)
-        courseId = try fields.optionalIdentifier("courseId")
-        order = try fields.required(try fields.count("order"), "order")
-        material = try LearningMaterial(fields)
+    public static var example: Self {
+        Self(
+            userId: "-", reviewId: "-", combination: .example, order: 0, material: .example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("reviewId", &reviewId, .identifier)
+        try combination.declareMembers(&members)
+        try members.optional("courseId", &courseId, .identifier)
+        try members.required("order", &order, .count)
+        try material.declareMembers(&members)
     }
 
     public var subject: String? { reviewId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("reviewId", reviewId)
-        combination.add(to: &writer)
-        if let courseId { writer.add("courseId", courseId) }
-        writer.add("order", order)
-        material.add(to: &writer)
-        return writer.finished()
-    }
 }
 
 /// The content of a review session was removed.
-public struct ReviewRemoved: EventPayload, Hashable {
+public struct ReviewRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.review.removed"
     /// Whose session it was.
     public var userId: String
@@ -135,24 +119,20 @@ public struct ReviewRemoved: EventPayload, Hashable {
         self.reviewId = reviewId
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        reviewId = try fields.identifier("reviewId")
+    public static var example: Self {
+        Self(userId: "-", reviewId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("reviewId", &reviewId, .identifier)
     }
 
     public var subject: String? { reviewId }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("reviewId", reviewId)
-        return writer.finished()
-    }
 }
 
 /// What a lesson or a review session consists of.
-public struct LearningMaterial: Hashable, Sendable {
+public struct LearningMaterial: DeclaredObject, Hashable {
     /// The text of a JSON object, kept as it is.
     public var content: [UInt8]
     /// The files that go with it, in the file store.
@@ -167,27 +147,15 @@ public struct LearningMaterial: Hashable, Sendable {
         self.isExplicit = isExplicit
     }
 
-    init(_ fields: JSONFields) throws(EventError) {
-        content = try fields.required(fields.raw("content"), "content")
-        _ = try fields.object("content")
-        files = []
-        for file in try fields.objects("files") ?? [] {
-            guard let id = FileID(try file.string("file")) else {
-                throw EventError(.invalidData, "\(file.place).file is not the id of a file")
-            }
-            files.append(
-                LearningFile(
-                    url: try file.identifier("url"), file: id,
-                    size: try file.required(try file.count("size"), "size")))
-        }
-        try requireUnique(files.map(\.url), "data.files: the url")
-        isExplicit = try fields.required(try fields.bool("isExplicit"), "isExplicit")
+    public static var example: Self {
+        Self(content: [], isExplicit: false)
     }
 
-    func add(to writer: inout JSONObjectWriter) {
-        writer.add("content", raw: content)
-        if !files.isEmpty { writer.add("files", raw: JSONObjectWriter.array(files.map(\.json))) }
-        writer.add("isExplicit", isExplicit)
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("content", &content, .writtenObject)
+        try members.optional(
+            "files", &files, .objects(LearningFile.self, uniqueBy: "url"), missing: [])
+        try members.required("isExplicit", &isExplicit, .flag)
     }
 
     /// Bytes of the content and of its files.
@@ -200,7 +168,7 @@ public struct LearningMaterial: Hashable, Sendable {
 }
 
 /// A file of a lesson or a review session. Its bytes are in the file store.
-public struct LearningFile: Hashable, Sendable {
+public struct LearningFile: DeclaredObject, Hashable {
     /// What the content calls it.
     public var url: String
     /// Its content: `FileStore.read(_:)` for the bytes, `FileStore.path(of:)` for a path.
@@ -215,11 +183,13 @@ public struct LearningFile: Hashable, Sendable {
         self.size = size
     }
 
-    var json: [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("url", url)
-        writer.add("file", file.description)
-        writer.add("size", size)
-        return writer.finished()
+    public static var example: Self {
+        Self(url: "-", file: .example, size: 0)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("url", &url, .identifier)
+        try members.required("file", &file, .of(FileID.self))
+        try members.required("size", &size, .count)
     }
 }

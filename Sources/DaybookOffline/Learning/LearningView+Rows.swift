@@ -12,7 +12,7 @@ extension LearningView {
                 row.add("kind", "courses")
                 row.add("learnLanguage", learn.string)
                 row.add("displayLanguage", display.string)
-                row.add("courses", raw: JSONObjectWriter.array(register.value.map(\.json)))
+                row.add("courses", objects: register.value)
                 return row
             }
         }
@@ -62,7 +62,7 @@ extension StoredLesson {
         row.add("courseId", courseId)
         row.add("lessonId", lessonId)
         row.add("size", material.size)
-        row.add("files", raw: JSONObjectWriter.array(material.files.map(\.json)))
+        row.add("files", objects: material.files)
         row.add("isExplicit", material.isExplicit)
         row.add("storedAt", material.storedAt.description)
         row.add("event", material.event.text)
@@ -74,11 +74,12 @@ extension StoredReview {
     fileprivate var json: [UInt8] {
         var writer = JSONObjectWriter()
         writer.add("reviewId", reviewId)
-        combination.add(to: &writer)
+        writer.add("learnLanguage", combination.learnLanguage)
+        writer.add("displayLanguage", combination.displayLanguage)
         writer.add("courseId", raw: courseId.map(JSONObjectWriter.string) ?? Array("null".utf8))
         writer.add("order", order)
         writer.add("size", material.size)
-        writer.add("files", raw: JSONObjectWriter.array(material.files.map(\.json)))
+        writer.add("files", objects: material.files)
         writer.add("isExplicit", material.isExplicit)
         writer.add("storedAt", material.storedAt.description)
         writer.add("event", material.event.text)

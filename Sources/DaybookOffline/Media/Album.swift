@@ -3,7 +3,7 @@
 import Daybook
 
 /// An album. Which assets are in it, and with whom it is shared, say its links.
-public struct Album: Hashable, Sendable, Identifiable {
+public struct Album: DeclaredObject, Hashable, Identifiable {
     /// The id under which the app knows it.
     public var id: String
     /// The server's id; nil while the server does not know it.
@@ -38,5 +38,22 @@ public struct Album: Hashable, Sendable, Identifiable {
         self.startDate = startDate
         self.endDate = endDate
         self.thumbnailAssetId = thumbnailAssetId
+    }
+
+    public static var example: Self {
+        Self(
+            id: "-", ownerId: "-", name: "", createdAt: .epoch, modifiedAt: .epoch)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("albumId", &id, .identifier)
+        try members.optional("remoteId", &remoteId, .identifier)
+        try members.required("ownerId", &ownerId, .identifier)
+        try members.required("name", &name, .text)
+        try members.required("createdAt", &createdAt, .of(ZonedTime.self))
+        try members.required("modifiedAt", &modifiedAt, .of(ZonedTime.self))
+        try members.optional("startDate", &startDate, .of(ZonedTime.self))
+        try members.optional("endDate", &endDate, .of(ZonedTime.self))
+        try members.optional("thumbnailAssetId", &thumbnailAssetId, .identifier)
     }
 }

@@ -4,7 +4,7 @@
 import Daybook
 
 /// An album was stored. It replaces all that was known of the album but its links.
-public struct AlbumStored: EventPayload, Hashable {
+public struct AlbumStored: DeclaredPayload, Hashable {
     public static let type = "daybook.album.stored"
     /// The album.
     public var album: Album
@@ -12,37 +12,19 @@ public struct AlbumStored: EventPayload, Hashable {
     /// Creates the event's data.
     public init(_ album: Album) { self.album = album }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        album = Album(
-            id: try fields.identifier("albumId"),
-            remoteId: try fields.optionalIdentifier("remoteId"),
-            ownerId: try fields.identifier("ownerId"), name: try fields.string("name"),
-            createdAt: try fields.time("createdAt"), modifiedAt: try fields.time("modifiedAt"),
-            startDate: try fields.optionalTime("startDate"),
-            endDate: try fields.optionalTime("endDate"),
-            thumbnailAssetId: try fields.optionalIdentifier("thumbnailAssetId"))
+    public static var example: Self {
+        Self(.example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try album.declareMembers(&members)
     }
 
     public var subject: String? { album.id }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("albumId", album.id)
-        if let id = album.remoteId { writer.add("remoteId", id) }
-        writer.add("ownerId", album.ownerId)
-        writer.add("name", album.name)
-        writer.add("createdAt", album.createdAt.text)
-        writer.add("modifiedAt", album.modifiedAt.text)
-        if let date = album.startDate { writer.add("startDate", date.text) }
-        if let date = album.endDate { writer.add("endDate", date.text) }
-        if let id = album.thumbnailAssetId { writer.add("thumbnailAssetId", id) }
-        return writer.finished()
-    }
 }
 
 /// An album was removed, with all its links.
-public struct AlbumRemoved: EventPayload, Hashable {
+public struct AlbumRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.album.removed"
     /// The album.
     public var albumId: String
@@ -50,17 +32,19 @@ public struct AlbumRemoved: EventPayload, Hashable {
     /// Creates the event's data.
     public init(albumId: String) { self.albumId = albumId }
 
-    public init(json: [UInt8]) throws {
-        albumId = try JSONFields(json).identifier("albumId")
+    public static var example: Self {
+        Self(albumId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("albumId", &albumId, .identifier)
     }
 
     public var subject: String? { albumId }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("albumId", albumId) }
 }
 
 /// Assets and users an album is linked to, or no longer.
-public struct AlbumLinks: Hashable, Sendable {
+public struct AlbumLinks: DeclaredObject, Hashable {
     /// The album.
     public var albumId: String
     /// The assets.
@@ -75,28 +59,21 @@ public struct AlbumLinks: Hashable, Sendable {
         self.userIds = userIds
     }
 
-    fileprivate init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        albumId = try fields.identifier("albumId")
-        assetIds = try fields.identifiers("assetIds") ?? []
-        userIds = try fields.identifiers("userIds") ?? []
-        guard !assetIds.isEmpty || !userIds.isEmpty else {
-            throw EventError(.invalidData, "data names neither an asset nor a user")
-        }
+    public static var example: Self {
+        Self(albumId: "-")
     }
 
-    fileprivate func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("albumId", albumId)
-        for (name, ids) in [("assetIds", assetIds), ("userIds", userIds)] where !ids.isEmpty {
-            writer.add(name, raw: JSONObjectWriter.array(ids.map(JSONObjectWriter.string)))
-        }
-        return writer.finished()
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("albumId", &albumId, .identifier)
+        try members.optional("assetIds", &assetIds, .identifiers, missing: [])
+        try members.optional("userIds", &userIds, .identifiers, missing: [])
+        try members.constraint(
+            .atLeastOne(["assetIds", "userIds"]), isMet: !assetIds.isEmpty || !userIds.isEmpty)
     }
 }
 
 /// Assets came to an album, or it was shared with users.
-public struct AlbumLinked: EventPayload, Hashable {
+public struct AlbumLinked: DeclaredPayload, Hashable {
     public static let type = "daybook.album.linked"
     /// What was linked.
     public var links: AlbumLinks
@@ -104,15 +81,19 @@ public struct AlbumLinked: EventPayload, Hashable {
     /// Creates the event's data.
     public init(_ links: AlbumLinks) { self.links = links }
 
-    public init(json: [UInt8]) throws { links = try AlbumLinks(json: json) }
+    public static var example: Self {
+        Self(.example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try links.declareMembers(&members)
+    }
 
     public var subject: String? { links.albumId }
-
-    public func json() -> [UInt8] { links.json() }
 }
 
 /// Assets left an album, or it is no longer shared with users.
-public struct AlbumUnlinked: EventPayload, Hashable {
+public struct AlbumUnlinked: DeclaredPayload, Hashable {
     public static let type = "daybook.album.unlinked"
     /// What was unlinked.
     public var links: AlbumLinks
@@ -120,9 +101,13 @@ public struct AlbumUnlinked: EventPayload, Hashable {
     /// Creates the event's data.
     public init(_ links: AlbumLinks) { self.links = links }
 
-    public init(json: [UInt8]) throws { links = try AlbumLinks(json: json) }
+    public static var example: Self {
+        Self(.example)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try links.declareMembers(&members)
+    }
 
     public var subject: String? { links.albumId }
-
-    public func json() -> [UInt8] { links.json() }
 }

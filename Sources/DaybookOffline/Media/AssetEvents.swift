@@ -89,7 +89,7 @@ public struct AssetStored: EventPayload, Hashable {
 }
 
 /// An asset was removed.
-public struct AssetRemoved: EventPayload, Hashable {
+public struct AssetRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.asset.removed"
     /// The asset.
     public var assetId: String
@@ -97,11 +97,13 @@ public struct AssetRemoved: EventPayload, Hashable {
     /// Creates the event's data.
     public init(assetId: String) { self.assetId = assetId }
 
-    public init(json: [UInt8]) throws {
-        assetId = try JSONFields(json).identifier("assetId")
+    public static var example: Self {
+        Self(assetId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("assetId", &assetId, .identifier)
     }
 
     public var subject: String? { assetId }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("assetId", assetId) }
 }

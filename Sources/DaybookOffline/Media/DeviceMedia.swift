@@ -5,7 +5,7 @@
 import Daybook
 
 /// An album of the device, and whether it is backed up.
-public struct BackupAlbum: Hashable, Sendable, Identifiable {
+public struct BackupAlbum: DeclaredObject, Hashable, Identifiable {
     /// The device's id.
     public var id: String
     /// Its name; may be empty.
@@ -24,6 +24,17 @@ public struct BackupAlbum: Hashable, Sendable, Identifiable {
         self.selection = selection
         self.lastBackup = lastBackup
     }
+
+    public static var example: Self {
+        Self(id: "-", name: "", selection: .none)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("albumId", &id, .identifier)
+        try members.required("name", &name, .text)
+        try members.required("selection", &selection, .choice(BackupSelection.self))
+        try members.optional("lastBackup", &lastBackup, .of(ZonedTime.self))
+    }
 }
 
 /// Whether an album is backed up.
@@ -37,7 +48,7 @@ public enum BackupSelection: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What a user's assets were like at the last synchronisation.
-public struct AssetETag: Hashable, Sendable, Identifiable {
+public struct AssetETag: DeclaredObject, Hashable, Identifiable {
     /// The user.
     public var id: String
     /// How many assets the user had.
@@ -51,10 +62,20 @@ public struct AssetETag: Hashable, Sendable, Identifiable {
         self.assetCount = assetCount
         self.time = time
     }
+
+    public static var example: Self {
+        Self(id: "-", assetCount: 0, time: .epoch)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &id, .identifier)
+        try members.required("assetCount", &assetCount, .count)
+        try members.required("time", &time, .of(ZonedTime.self))
+    }
 }
 
 /// The hash of a file in the device's media library.
-public struct DeviceAsset: Hashable, Sendable, Identifiable {
+public struct DeviceAsset: DeclaredObject, Hashable, Identifiable {
     /// Whose library it is.
     public var platform: DevicePlatform
     /// The device's id.
@@ -81,6 +102,20 @@ public struct DeviceAsset: Hashable, Sendable, Identifiable {
         self.id = id
         self.hash = hash
         self.modifiedTime = modifiedTime
+    }
+
+    public static var example: Self {
+        .android(id: "-", hash: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("platform", &platform, .choice(DevicePlatform.self))
+        try members.required("assetId", &id, .identifier)
+        try members.required("hash", &hash, .identifier)
+        try members.optional("modifiedTime", &modifiedTime, .of(ZonedTime.self))
+        try members.constraint(
+            .requiredWhere("platform", is: DevicePlatform.ios.rawValue, "modifiedTime"),
+            isMet: platform != .ios || modifiedTime != nil)
     }
 }
 

@@ -3,7 +3,7 @@
 import Daybook
 
 /// A note was added to a city.
-public struct NoteAdded: EventPayload, Hashable {
+public struct NoteAdded: DeclaredPayload, Hashable {
     public static let type = "daybook.note.added"
     /// The note.
     public var noteId: String
@@ -22,29 +22,23 @@ public struct NoteAdded: EventPayload, Hashable {
         self.createdBy = createdBy
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        noteId = try fields.identifier("noteId")
-        cityId = try fields.identifier("cityId")
-        content = try fields.string("content")
-        createdBy = try fields.identifier("createdBy")
+    public static var example: Self {
+        Self(noteId: "-", cityId: "-", content: "", createdBy: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("noteId", &noteId, .identifier)
+        try members.required("cityId", &cityId, .identifier)
+        try members.required("content", &content, .text)
+        try members.required("createdBy", &createdBy, .identifier)
     }
 
     public var subject: String? { noteId }
     public var lane: String? { "note:\(noteId)" }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("noteId", noteId)
-        writer.add("cityId", cityId)
-        writer.add("content", content)
-        writer.add("createdBy", createdBy)
-        return writer.finished()
-    }
 }
 
 /// A note's text was changed.
-public struct NoteUpdated: EventPayload, Hashable {
+public struct NoteUpdated: DeclaredPayload, Hashable {
     public static let type = "daybook.note.updated"
     /// The note.
     public var noteId: String
@@ -60,27 +54,22 @@ public struct NoteUpdated: EventPayload, Hashable {
         self.updatedBy = updatedBy
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        noteId = try fields.identifier("noteId")
-        content = try fields.string("content")
-        updatedBy = try fields.identifier("updatedBy")
+    public static var example: Self {
+        Self(noteId: "-", content: "", updatedBy: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("noteId", &noteId, .identifier)
+        try members.required("content", &content, .text)
+        try members.required("updatedBy", &updatedBy, .identifier)
     }
 
     public var subject: String? { noteId }
     public var lane: String? { "note:\(noteId)" }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("noteId", noteId)
-        writer.add("content", content)
-        writer.add("updatedBy", updatedBy)
-        return writer.finished()
-    }
 }
 
 /// A note was deleted.
-public struct NoteDeleted: EventPayload, Hashable {
+public struct NoteDeleted: DeclaredPayload, Hashable {
     public static let type = "daybook.note.deleted"
     /// The note.
     public var noteId: String
@@ -93,19 +82,15 @@ public struct NoteDeleted: EventPayload, Hashable {
         self.deletedBy = deletedBy
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        noteId = try fields.identifier("noteId")
-        deletedBy = try fields.identifier("deletedBy")
+    public static var example: Self {
+        Self(noteId: "-", deletedBy: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("noteId", &noteId, .identifier)
+        try members.required("deletedBy", &deletedBy, .identifier)
     }
 
     public var subject: String? { noteId }
     public var lane: String? { "note:\(noteId)" }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("noteId", noteId)
-        writer.add("deletedBy", deletedBy)
-        return writer.finished()
-    }
 }

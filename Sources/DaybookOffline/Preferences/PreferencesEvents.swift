@@ -3,7 +3,7 @@
 import Daybook
 
 /// Some settings of a user were changed.
-public struct PreferencesUpdated: EventPayload, Hashable {
+public struct PreferencesUpdated: DeclaredPayload, Hashable {
     public static let type = "daybook.preferences.updated"
     /// Whose settings.
     public var userId: String
@@ -11,28 +11,63 @@ public struct PreferencesUpdated: EventPayload, Hashable {
     public var changes: Changes
 
     /// New values of some settings; nil leaves a setting as it is.
-    public struct Changes: Hashable, Sendable {
-        /// Download saved cities by themselves.
+    public struct Changes: DeclaredObject, Hashable {
+        /// Download saved cities by themselves. Off unless asked for.
         public var autoDownloadEnabled: Bool?
         /// Download on Wi-Fi only.
         public var wifiOnlyDownload: Bool?
-        /// Most storage for cached cities, in bytes.
+        /// Most storage for cached cities, in bytes: 50 to 500 MB of 1,048,576 bytes.
         public var maxStorageLimit: Int?
         /// Synchronise when online.
         public var autoSync: Bool?
         /// Warn about data older than 30 days.
         public var showStaleDataWarning: Bool?
-        /// Days after which a city that was not looked at is deleted.
+        /// Days after which a city that was not looked at is deleted: 1 to 90.
         public var pruneAfterDays: Int?
 
         /// No changes.
         public init() {}
-    }
 
-    private static let settings: Set<String> = [
-        "autoDownloadEnabled", "wifiOnlyDownload", "maxStorageLimit", "autoSync",
-        "showStaleDataWarning", "pruneAfterDays",
-    ]
+        /// What holds for a user who has changed nothing. Every setting has a value.
+        public static let defaults: Changes = {
+            var defaults = Changes()
+            defaults.autoDownloadEnabled = false
+            defaults.wifiOnlyDownload = true
+            defaults.maxStorageLimit = 100 * 1_048_576
+            defaults.autoSync = true
+            defaults.showStaleDataWarning = true
+            defaults.pruneAfterDays = 7
+            return defaults
+        }()
+
+        public static var example: Self { Self() }
+
+        public mutating func declareMembers(
+            _ members: inout some MemberVisitor
+        ) throws(EventError) {
+            try members.optional("autoDownloadEnabled", &autoDownloadEnabled, .flag)
+            try members.optional("wifiOnlyDownload", &wifiOnlyDownload, .flag)
+            try members.optional("maxStorageLimit", &maxStorageLimit, .count)
+            try members.optional("autoSync", &autoSync, .flag)
+            try members.optional("showStaleDataWarning", &showStaleDataWarning, .flag)
+            try members.optional("pruneAfterDays", &pruneAfterDays, .count)
+        }
+
+        /// The settings that have another value here.
+        func differences(from other: Changes) throws(EventError) -> Changes {
+            let (new, old) = (
+                try JSONFields(try memberJSON()), try JSONFields(try other.memberJSON())
+            )
+            var changed = JSONObjectWriter()
+            for name in new.names {
+                guard let value = new.raw(named: name), value != old.raw(named: name) else {
+                    continue
+                }
+                changed.add(name, raw: value)
+            }
+            return try Changes(members: try JSONFields(changed.finished()))
+        }
+    }
 
     /// Creates the event's data.
     public init(userId: String, changes: Changes) {
@@ -40,42 +75,15 @@ public struct PreferencesUpdated: EventPayload, Hashable {
         self.changes = changes
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        guard let raw = fields.raw("changes") else {
-            throw EventError(.invalidData, "data.changes is missing")
-        }
-        let given = try JSONFields(raw)
-        guard !given.names.isEmpty else {
-            throw EventError(.invalidData, "data.changes changes nothing")
-        }
-        for name in given.names where !Self.settings.contains(name) {
-            throw EventError(.invalidData, "data.changes names an unknown setting, \(name)")
-        }
-        changes = Changes()
-        changes.autoDownloadEnabled = try given.bool("autoDownloadEnabled")
-        changes.wifiOnlyDownload = try given.bool("wifiOnlyDownload")
-        changes.maxStorageLimit = try given.count("maxStorageLimit")
-        changes.autoSync = try given.bool("autoSync")
-        changes.showStaleDataWarning = try given.bool("showStaleDataWarning")
-        changes.pruneAfterDays = try given.count("pruneAfterDays")
+    public static var example: Self {
+        Self(userId: "-", changes: Changes())
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("changes", &changes, .changes(Changes.self))
     }
 
     public var subject: String? { userId }
     public var lane: String? { "preferences:\(userId)" }
-
-    public func json() -> [UInt8] {
-        var inner = JSONObjectWriter()
-        if let value = changes.autoDownloadEnabled { inner.add("autoDownloadEnabled", value) }
-        if let value = changes.wifiOnlyDownload { inner.add("wifiOnlyDownload", value) }
-        if let value = changes.maxStorageLimit { inner.add("maxStorageLimit", value) }
-        if let value = changes.autoSync { inner.add("autoSync", value) }
-        if let value = changes.showStaleDataWarning { inner.add("showStaleDataWarning", value) }
-        if let value = changes.pruneAfterDays { inner.add("pruneAfterDays", value) }
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("changes", raw: inner.finished())
-        return writer.finished()
-    }
 }

@@ -3,7 +3,7 @@
 import Daybook
 
 /// A user made a course the active one.
-public struct CourseActivated: EventPayload, Hashable {
+public struct CourseActivated: DeclaredPayload, Hashable {
     public static let type = "daybook.course.activated"
     /// The learner.
     public var userId: String
@@ -16,25 +16,21 @@ public struct CourseActivated: EventPayload, Hashable {
         self.courseId = courseId
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        courseId = try fields.identifier("courseId")
+    public static var example: Self {
+        Self(userId: "-", courseId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("courseId", &courseId, .identifier)
     }
 
     public var subject: String? { userId }
     public var lane: String? { "course:\(userId)" }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("courseId", courseId)
-        return writer.finished()
-    }
 }
 
 /// A user completed a lesson.
-public struct LessonCompleted: EventPayload, Hashable {
+public struct LessonCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.lesson.completed"
     /// The learner.
     public var userId: String
@@ -59,37 +55,24 @@ public struct LessonCompleted: EventPayload, Hashable {
         self.durationSeconds = durationSeconds
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        courseId = try fields.identifier("courseId")
-        lessonId = try fields.identifier("lessonId")
-        score = try fields.double("score")
-        durationSeconds = try fields.double("durationSeconds")
-        if let score, !(0...1).contains(score) {
-            throw EventError(.invalidData, "data.score is not between 0 and 1")
-        }
-        if let durationSeconds, !(0 <= durationSeconds && durationSeconds.isFinite) {
-            throw EventError(.invalidData, "data.durationSeconds is negative or endless")
-        }
+    public static var example: Self {
+        Self(userId: "-", courseId: "-", lessonId: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("courseId", &courseId, .identifier)
+        try members.required("lessonId", &lessonId, .identifier)
+        try members.optional("score", &score, .number(0...1))
+        try members.optional("durationSeconds", &durationSeconds, .number(0...))
     }
 
     public var subject: String? { lessonId }
     public var lane: String? { "lesson:\(userId):\(lessonId)" }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("courseId", courseId)
-        writer.add("lessonId", lessonId)
-        if let score { writer.add("score", score) }
-        if let durationSeconds { writer.add("durationSeconds", durationSeconds) }
-        return writer.finished()
-    }
 }
 
 /// A user completed a review session.
-public struct ReviewCompleted: EventPayload, Hashable {
+public struct ReviewCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.review.completed"
     /// The learner.
     public var userId: String
@@ -113,34 +96,20 @@ public struct ReviewCompleted: EventPayload, Hashable {
         self.itemsCorrect = itemsCorrect
     }
 
-    public init(json: [UInt8]) throws {
-        let fields = try JSONFields(json)
-        userId = try fields.identifier("userId")
-        courseId = try fields.identifier("courseId")
-        reviewId = try fields.identifier("reviewId")
-        guard let seen = try fields.count("itemsSeen") else {
-            throw EventError(.invalidData, "data.itemsSeen is missing")
-        }
-        guard let correct = try fields.count("itemsCorrect") else {
-            throw EventError(.invalidData, "data.itemsCorrect is missing")
-        }
-        guard correct <= seen else {
-            throw EventError(.invalidData, "data.itemsCorrect is more than data.itemsSeen")
-        }
-        itemsSeen = seen
-        itemsCorrect = correct
+    public static var example: Self {
+        Self(userId: "-", courseId: "-", reviewId: "-", itemsSeen: 0, itemsCorrect: 0)
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("userId", &userId, .identifier)
+        try members.required("courseId", &courseId, .identifier)
+        try members.required("reviewId", &reviewId, .identifier)
+        try members.required("itemsSeen", &itemsSeen, .count)
+        try members.required("itemsCorrect", &itemsCorrect, .count)
+        try members.constraint(
+            .atMost("itemsCorrect", "itemsSeen"), isMet: itemsCorrect <= itemsSeen)
     }
 
     public var subject: String? { reviewId }
     public var lane: String? { "review:\(userId):\(reviewId)" }
-
-    public func json() -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.add("userId", userId)
-        writer.add("courseId", courseId)
-        writer.add("reviewId", reviewId)
-        writer.add("itemsSeen", itemsSeen)
-        writer.add("itemsCorrect", itemsCorrect)
-        return writer.finished()
-    }
 }

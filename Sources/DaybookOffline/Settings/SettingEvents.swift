@@ -54,17 +54,21 @@ public struct SettingPut: EventPayload, Hashable {
 }
 
 /// A setting has no value any more.
-public struct SettingDeleted: EventPayload, Hashable {
+public struct SettingDeleted: DeclaredPayload, Hashable {
     public static let type = "daybook.setting.deleted"
     /// Its key.
-    public let key: String
+    public private(set) var key: String
 
     /// Creates the event's data.
     public init(key: String) { self.key = key }
 
-    public init(json: [UInt8]) throws { key = try JSONFields(json).identifier("key") }
+    public static var example: Self {
+        Self(key: "-")
+    }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("key", &key, .identifier)
+    }
 
     public var subject: String? { key }
-
-    public func json() -> [UInt8] { JSONObjectWriter.object("key", key) }
 }

@@ -34,6 +34,20 @@ public struct ZonedTime: Hashable, Sendable, CustomStringConvertible {
     public var description: String { text }
 }
 
+extension ZonedTime: MemberText {
+    public static var memberDescription: String { "a time as of RFC 3339" }
+
+    public static var memberSamples: [String] {
+        [
+            "2023-11-20T14:06:57.863+01:00", "2019-08-12T00:03:19.457Z", "2020-03-01T00:00:00Z",
+            "2011-02-04t23:59:60.5-11:30",
+        ]
+    }
+
+    /// The beginning of 1970.
+    static var epoch: ZonedTime { ZonedTime(Timestamp(milliseconds: 0)) }
+}
+
 extension JSONFields {
     /// A member that must be a time.
     func time(_ name: StaticString) throws(EventError) -> ZonedTime {
@@ -42,10 +56,5 @@ extension JSONFields {
             throw EventError(.invalidData, "\(place).\(name) is not a time as of RFC 3339")
         }
         return time
-    }
-
-    /// A member that must be a time if it is there.
-    func optionalTime(_ name: StaticString) throws(EventError) -> ZonedTime? {
-        raw(name) == nil ? nil : try time(name)
     }
 }

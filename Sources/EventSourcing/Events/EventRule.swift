@@ -9,6 +9,8 @@ public struct EventRule: Sendable {
     /// Whether an event of the type begins what later events of its lane are about, so that they
     /// make no sense without it.
     public let beginsEntity: Bool
+    /// The type that reads the data, if there is one.
+    public let payload: (any EventPayload.Type)?
     /// Checks a draft, fills in its subject and lane. Gives back the data, if it has read them.
     let normalise: @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
     /// Reads data; nil where they cannot be read, or no payload type is known.
@@ -37,12 +39,14 @@ public struct EventRule: Sendable {
     @usableFromInline
     init(
         _ type: String, _ action: String?, _ beginsEntity: Bool,
+        payload: (any EventPayload.Type)? = nil,
         decode: @escaping @Sendable ([UInt8]) -> AnyDecoded?,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
     ) {
         self.type = type
         self.action = action
         self.beginsEntity = beginsEntity
+        self.payload = payload
         self.normalise = normalise
         self.decode = decode
     }
@@ -65,7 +69,8 @@ public struct EventRule: Sendable {
         _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false
     ) -> EventRule {
         EventRule(
-            P.type, action, beginsEntity, decode: { json in (try? P(json: json)).map(Decoded.init) }
+            P.type, action, beginsEntity, payload: P.self,
+            decode: { json in (try? P(json: json)).map(Decoded.init) }
         ) { (draft) throws(EventError) in
             guard let json = draft.json else {
                 throw EventError(.invalidData, "\(P.type) has no data")
@@ -89,5 +94,11 @@ public struct EventRule: Sendable {
             draft.lane = payload.lane
             return Decoded(payload)
         }
+    }
+
+    /// The description of the data; nil where no payload type declares its members. O(members).
+    public var schema: EventSchema? {
+        func schema(_ type: (some DeclaredPayload).Type) -> EventSchema { EventSchema(of: type) }
+        return (payload as? any DeclaredPayload.Type).map { schema($0) }
     }
 }

@@ -112,6 +112,12 @@ public struct JSONFields {
         return nullIsMissing && text[value].elementsEqual("null".utf8) ? nil : value
     }
 
+    /// True if the object has a member of a name. O(members).
+    public func has(_ name: StaticString) -> Bool { range(name) != nil }
+
+    /// How many members the object has.
+    var count: Int { members.count }
+
     private func isNamed(_ range: Range<Int>, _ name: StaticString) -> Bool {
         range.count == name.utf8CodeUnitCount
             && nameText.span.bytes.matches(name, at: range.lowerBound)
@@ -334,5 +340,43 @@ public struct JSONFields {
             throw EventError(.invalidData, "\(place).\(name): \(error.detail)")
         }
         return elements
+    }
+}
+
+// Errors of the kinds of members. Out of line, so that reading stays small.
+extension JSONFields {
+    /// The error of a member.
+    @usableFromInline
+    func error(_ name: StaticString, _ fault: String) -> EventError {
+        EventError(.invalidData, "\(place).\(name) \(fault)")
+    }
+
+    @usableFromInline
+    func error(_ name: StaticString, outside range: ClosedRange<Int>, _ value: Int) -> EventError {
+        range.upperBound == .max
+            ? error(name, "is \(value), less than \(range.lowerBound)")
+            : error(name, "is \(value), not between \(range.lowerBound) and \(range.upperBound)")
+    }
+
+    @usableFromInline
+    func error(
+        _ name: StaticString, outside range: ClosedRange<Double>, _ value: Double
+    ) -> EventError {
+        range.upperBound == .greatestFiniteMagnitude
+            ? error(name, "is \(value), less than \(range.lowerBound)")
+            : error(name, "is \(value), not between \(range.lowerBound) and \(range.upperBound)")
+    }
+
+    /// Refuses two objects of a list with the same identifier as a member.
+    func requireUnique(
+        _ member: StaticString, in objects: [JSONFields], of name: StaticString
+    ) throws(EventError) {
+        var found: Set<EntityID> = []
+        for object in objects {
+            let value = try object.identifier(member)
+            guard found.insert(EntityID(value)).inserted else {
+                throw error(name, "has two elements with the \(member) \(value)")
+            }
+        }
     }
 }

@@ -44,6 +44,46 @@ public struct JSONObjectWriter {
         bytes.append(contentsOf: raw)
     }
 
+    /// Begins a member whose name needs no escapes.
+    private mutating func begin(_ member: StaticString) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: "\""))
+        member.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Adds a string. The name must need no escapes.
+    public mutating func add(member name: StaticString, _ value: String) {
+        begin(name)
+        JSONText.append(value, to: &bytes)
+    }
+
+    /// Adds a whole number. The name must need no escapes.
+    public mutating func add(member name: StaticString, _ value: Int) {
+        begin(name)
+        bytes.append(contentsOf: "\(value)".utf8)
+    }
+
+    /// Adds a truth value. The name must need no escapes.
+    public mutating func add(member name: StaticString, _ value: Bool) {
+        begin(name)
+        bytes.append(contentsOf: (value ? "true" : "false").utf8)
+    }
+
+    /// Adds a finite number, in the shortest text that reads back as itself. The name must need no escapes.
+    public mutating func add(member name: StaticString, _ value: Double) {
+        precondition(value.isFinite, "JSON has no infinities")
+        begin(name)
+        bytes.append(contentsOf: "\(value)".utf8)
+    }
+
+    /// Adds a value that is JSON text already. The name must need no escapes.
+    public mutating func add(member name: StaticString, raw: [UInt8]) {
+        begin(name)
+        bytes.append(contentsOf: raw)
+    }
+
     /// Adds the members of an object that is JSON text already.
     public mutating func addMembers(of object: [UInt8]) {
         guard object.count > 2 else { return }

@@ -78,6 +78,11 @@ public struct ViewRow: Sendable, Hashable {
         add(name, raw: Array("\(value)".utf8))
     }
 
+    /// Adds a list of objects; null where one has a value that JSON cannot hold.
+    public mutating func add(_ name: String, objects: [some DeclaredObject]) {
+        add(name, raw: JSONObjectWriter.array(objects: objects))
+    }
+
     /// A row that is one JSON object already.
     package init(line: RawSpan) { text = line.array }
 

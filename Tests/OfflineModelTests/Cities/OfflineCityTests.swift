@@ -156,7 +156,7 @@ private struct Bench {
         let good = CityCached(
             cityId: "c", version: 1, isExplicitDownload: true, cityData: Bench.json("c"),
             images: [])
-        let text = String(decoding: good.json(), as: UTF8.self)
+        let text = String(decoding: try good.json(), as: UTF8.self)
         func refuses(_ part: String, _ other: String) {
             let changed = text.replacingOccurrences(of: part, with: other)
             #expect(changed != text)

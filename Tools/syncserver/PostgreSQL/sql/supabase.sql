@@ -2,6 +2,10 @@
 -- that apps call. Run after them, as the owner of the database; may be run again. The account is the
 -- user of the JWT, never a parameter. Spec/operations/supabase.md.
 
+-- The event types that are known: the rules of their data, as EventSchema of the library writes them, or
+-- NULL for a type that stays on the device. An app adds its own (Spec/operations/supabase.md, SUP-11).
+CREATE TABLE IF NOT EXISTS daybook.event_type (type text PRIMARY KEY, schema jsonb);
+
 -- Users read their own rows and write none: all writing goes through append_events, or serials
 -- would not follow the order of commits.
 ALTER TABLE daybook.migration ENABLE ROW LEVEL SECURITY;
@@ -9,6 +13,7 @@ ALTER TABLE daybook.account ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.event ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.note_head ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.serial_floor ENABLE ROW LEVEL SECURITY;
+ALTER TABLE daybook.event_type ENABLE ROW LEVEL SECURITY;
 REVOKE ALL ON ALL TABLES IN SCHEMA daybook FROM PUBLIC, anon, authenticated;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA daybook FROM PUBLIC, anon, authenticated;
 GRANT USAGE ON SCHEMA daybook TO authenticated;
@@ -64,154 +69,203 @@ EXCEPTION WHEN data_exception THEN
     RAISE EXCEPTION 'time is not RFC 3339 with an offset' USING ERRCODE = 'DB001';
 END $$;
 
--- The rules of the known types (Spec/model/events.md, EVT-1 to EVT-5): subject and lane, which follow
--- from the data; no row for a type that is not known.
-CREATE OR REPLACE FUNCTION daybook.known(type text, data jsonb, OUT subject text, OUT lane text)
-RETURNS SETOF record
+-- The catalogue of the library, written by a test of it (EVT-18). Begins:
+INSERT INTO daybook.event_type (type, schema) VALUES
+    ('daybook.album.linked', NULL),
+    ('daybook.album.removed', NULL),
+    ('daybook.album.stored', NULL),
+    ('daybook.album.unlinked', NULL),
+    ('daybook.asset.removed', NULL),
+    ('daybook.asset.stored', NULL),
+    ('daybook.backupalbum.removed', NULL),
+    ('daybook.backupalbum.stored', NULL),
+    ('daybook.cities.listed', NULL),
+    ('daybook.city.accessed', NULL),
+    ('daybook.city.cached', NULL),
+    ('daybook.city.removed', NULL),
+    ('daybook.city.saved', '{"subject":["","cityId"],"lane":["city:","userId",":","cityId"],"members":[{"name":"userId","kind":"identifier"},{"name":"cityId","kind":"identifier"}]}'),
+    ('daybook.city.unsaved', '{"subject":["","cityId"],"lane":["city:","userId",":","cityId"],"members":[{"name":"userId","kind":"identifier"},{"name":"cityId","kind":"identifier"}]}'),
+    ('daybook.combination.selected', NULL),
+    ('daybook.content.removed', NULL),
+    ('daybook.content.updated', NULL),
+    ('daybook.content.used', NULL),
+    ('daybook.course.activated', '{"subject":["","userId"],"lane":["course:","userId"],"members":[{"name":"userId","kind":"identifier"},{"name":"courseId","kind":"identifier"}]}'),
+    ('daybook.courses.listed', NULL),
+    ('daybook.deviceasset.removed', NULL),
+    ('daybook.deviceasset.stored', NULL),
+    ('daybook.download.cancelled', NULL),
+    ('daybook.download.completed', NULL),
+    ('daybook.download.failed', NULL),
+    ('daybook.download.paused', NULL),
+    ('daybook.download.queued', NULL),
+    ('daybook.download.removed', NULL),
+    ('daybook.download.started', NULL),
+    ('daybook.duplicate.removed', NULL),
+    ('daybook.duplicate.stored', NULL),
+    ('daybook.etag.removed', NULL),
+    ('daybook.etag.stored', NULL),
+    ('daybook.image.accessed', NULL),
+    ('daybook.image.cached', NULL),
+    ('daybook.image.removed', NULL),
+    ('daybook.images.cleared', NULL),
+    ('daybook.languages.listed', NULL),
+    ('daybook.lesson.completed', '{"subject":["","lessonId"],"lane":["lesson:","userId",":","lessonId"],"members":[{"name":"userId","kind":"identifier"},{"name":"courseId","kind":"identifier"},{"name":"lessonId","kind":"identifier"},{"name":"score","optional":true,"kind":"number","min":0.0,"max":1.0},{"name":"durationSeconds","optional":true,"kind":"number","min":0.0}]}'),
+    ('daybook.lesson.removed', NULL),
+    ('daybook.lesson.stored', NULL),
+    ('daybook.note.added', '{"subject":["","noteId"],"lane":["note:","noteId"],"members":[{"name":"noteId","kind":"identifier"},{"name":"cityId","kind":"identifier"},{"name":"content","kind":"text"},{"name":"createdBy","kind":"identifier"}]}'),
+    ('daybook.note.deleted', '{"subject":["","noteId"],"lane":["note:","noteId"],"members":[{"name":"noteId","kind":"identifier"},{"name":"deletedBy","kind":"identifier"}]}'),
+    ('daybook.note.updated', '{"subject":["","noteId"],"lane":["note:","noteId"],"members":[{"name":"noteId","kind":"identifier"},{"name":"content","kind":"text"},{"name":"updatedBy","kind":"identifier"}]}'),
+    ('daybook.page.removed', NULL),
+    ('daybook.page.stored', NULL),
+    ('daybook.preferences.updated', '{"subject":["","userId"],"lane":["preferences:","userId"],"members":[{"name":"userId","kind":"identifier"},{"name":"changes","kind":"object","change":true,"members":[{"name":"autoDownloadEnabled","optional":true,"kind":"flag"},{"name":"wifiOnlyDownload","optional":true,"kind":"flag"},{"name":"maxStorageLimit","optional":true,"kind":"count"},{"name":"autoSync","optional":true,"kind":"flag"},{"name":"showStaleDataWarning","optional":true,"kind":"flag"},{"name":"pruneAfterDays","optional":true,"kind":"count"}]}]}'),
+    ('daybook.resource.removed', NULL),
+    ('daybook.resource.stored', NULL),
+    ('daybook.review.completed', '{"subject":["","reviewId"],"lane":["review:","userId",":","reviewId"],"members":[{"name":"userId","kind":"identifier"},{"name":"courseId","kind":"identifier"},{"name":"reviewId","kind":"identifier"},{"name":"itemsSeen","kind":"count"},{"name":"itemsCorrect","kind":"count"}],"rules":[["atMost","itemsCorrect","itemsSeen"]]}'),
+    ('daybook.review.removed', NULL),
+    ('daybook.review.stored', NULL),
+    ('daybook.setting.deleted', NULL),
+    ('daybook.setting.put', NULL),
+    ('daybook.sync.discarded', NULL),
+    ('daybook.sync.pulled', NULL),
+    ('daybook.sync.reinstated', NULL),
+    ('daybook.sync.settled', NULL),
+    ('daybook.user.stored', NULL),
+    ('daybook.vocabulary.cached', NULL)
+ON CONFLICT (type) DO UPDATE SET schema = EXCLUDED.schema;
+-- Ends.
+
+-- Checks a member of an event's data, or an element of a list (Spec/model/events.md, EVT-1).
+CREATE OR REPLACE FUNCTION daybook.check_member(path text, value jsonb, schema jsonb) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    identifiers text[];
-    name text;
-    setting record;
-    seen numeric;
-    correct numeric;
-BEGIN
-    identifiers := CASE type
-        WHEN 'daybook.city.saved' THEN '{userId,cityId}'
-        WHEN 'daybook.city.unsaved' THEN '{userId,cityId}'
-        WHEN 'daybook.note.added' THEN '{noteId,cityId,createdBy}'
-        WHEN 'daybook.note.updated' THEN '{noteId,updatedBy}'
-        WHEN 'daybook.note.deleted' THEN '{noteId,deletedBy}'
-        WHEN 'daybook.preferences.updated' THEN '{userId}'
-        WHEN 'daybook.course.activated' THEN '{userId,courseId}'
-        WHEN 'daybook.lesson.completed' THEN '{userId,courseId,lessonId}'
-        WHEN 'daybook.review.completed' THEN '{userId,courseId,reviewId}'
+    kind text := schema ->> 'kind';
+    expected text := CASE
+        WHEN kind IN ('identifier', 'text', 'nonEmptyText', 'choice') THEN 'string'
+        WHEN kind IN ('count', 'number') THEN 'number'
+        WHEN kind = 'flag' THEN 'boolean'
+        WHEN kind = 'list' THEN 'array'
+        ELSE 'object'
     END;
-    IF identifiers IS NULL THEN
-        RETURN;
+    number numeric;
+    element record;
+BEGIN
+    IF pg_catalog.jsonb_typeof(value) <> expected THEN
+        RAISE EXCEPTION '% is not %', path,
+            CASE expected
+                WHEN 'boolean' THEN 'true or false'
+                WHEN 'array' THEN 'an array'
+                WHEN 'object' THEN 'a JSON object'
+                ELSE 'a ' || expected
+            END
+            USING ERRCODE = 'DB001';
     END IF;
-    IF data IS NULL OR pg_catalog.jsonb_typeof(data) <> 'object' THEN
-        RAISE EXCEPTION 'data is not a JSON object' USING ERRCODE = 'DB001';
+    IF kind IN ('identifier', 'nonEmptyText') AND value = '""' THEN
+        RAISE EXCEPTION '% is empty', path USING ERRCODE = 'DB001';
     END IF;
-    FOREACH name IN ARRAY identifiers LOOP
-        IF pg_catalog.jsonb_typeof(data -> name) IS DISTINCT FROM 'string' THEN
-            RAISE EXCEPTION 'data.% is not a string', name USING ERRCODE = 'DB001';
+    IF kind = 'choice' AND NOT schema -> 'choices' @> value THEN
+        RAISE EXCEPTION '% is none of %', path, schema -> 'choices' USING ERRCODE = 'DB001';
+    END IF;
+    IF expected = 'number' THEN
+        number := value #>> '{}';
+        IF kind = 'count'
+            AND (number < 0 OR number > 9223372036854775807 OR number <> pg_catalog.trunc(number))
+        THEN
+            RAISE EXCEPTION '% is not a whole number from 0 on', path USING ERRCODE = 'DB001';
         END IF;
-        IF data ->> name = '' THEN
-            RAISE EXCEPTION 'data.% is empty', name USING ERRCODE = 'DB001';
+        IF abs(number) > 1.7976931348623157e308
+            OR number < (schema ->> 'min')::numeric OR number > (schema ->> 'max')::numeric
+        THEN
+            RAISE EXCEPTION '% is out of its range', path USING ERRCODE = 'DB001';
+        END IF;
+    END IF;
+    IF kind = 'object' THEN
+        PERFORM daybook.check_object(path, value, schema);
+    END IF;
+    IF kind = 'list' THEN
+        IF pg_catalog.jsonb_array_length(value) < (schema ->> 'min')::numeric
+            OR pg_catalog.jsonb_array_length(value) > (schema ->> 'max')::numeric
+        THEN
+            RAISE EXCEPTION '% has too few or too many elements', path USING ERRCODE = 'DB001';
+        END IF;
+        FOR element IN
+            SELECT e.value, e.ordinality - 1 AS index
+            FROM pg_catalog.jsonb_array_elements(value) WITH ORDINALITY e
+        LOOP
+            PERFORM daybook.check_member(
+                pg_catalog.format('%s[%s]', path, element.index), element.value,
+                schema -> 'element');
+        END LOOP;
+        IF schema ? 'unique'
+            AND (SELECT pg_catalog.count(*) <> pg_catalog.count(DISTINCT e.value -> (schema ->> 'unique'))
+                FROM pg_catalog.jsonb_array_elements(value) e)
+        THEN
+            RAISE EXCEPTION '% has two elements with the same %', path, schema ->> 'unique'
+                USING ERRCODE = 'DB001';
+        END IF;
+    END IF;
+END $$;
+
+-- Checks an object that declares members, and the rules about several of them.
+CREATE OR REPLACE FUNCTION daybook.check_object(path text, object jsonb, schema jsonb) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member jsonb;
+    name text;
+    rule jsonb;
+    is_met boolean;
+BEGIN
+    IF schema ? 'change' THEN
+        IF object = '{}' THEN
+            RAISE EXCEPTION '% changes nothing', path USING ERRCODE = 'DB001';
+        END IF;
+        FOR name IN SELECT pg_catalog.jsonb_object_keys(object) LOOP
+            IF NOT EXISTS (
+                SELECT FROM pg_catalog.jsonb_array_elements(schema -> 'members') m
+                WHERE m.value ->> 'name' = name)
+            THEN
+                RAISE EXCEPTION '% has a member that is not known, %', path, name
+                    USING ERRCODE = 'DB001';
+            END IF;
+        END LOOP;
+    END IF;
+    FOR member IN
+        SELECT m.value FROM pg_catalog.jsonb_array_elements(schema -> 'members') m
+    LOOP
+        name := member ->> 'name';
+        IF object ? name THEN
+            PERFORM daybook.check_member(path || '.' || name, object -> name, member);
+        ELSIF NOT member ? 'optional' THEN
+            RAISE EXCEPTION '%.% is missing', path, name USING ERRCODE = 'DB001';
         END IF;
     END LOOP;
-    CASE type
-        WHEN 'daybook.note.added', 'daybook.note.updated' THEN
-            IF pg_catalog.jsonb_typeof(data -> 'content') IS DISTINCT FROM 'string' THEN
-                RAISE EXCEPTION 'data.content is not a string' USING ERRCODE = 'DB001';
-            END IF;
-        WHEN 'daybook.lesson.completed' THEN
-            FOREACH name IN ARRAY '{score,durationSeconds}'::text[] LOOP
-                CONTINUE WHEN data -> name IS NULL;
-                IF pg_catalog.jsonb_typeof(data -> name) <> 'number' THEN
-                    RAISE EXCEPTION 'data.% is not a number', name USING ERRCODE = 'DB001';
-                END IF;
-                IF (data ->> name)::numeric < 0
-                    OR name = 'score' AND (data ->> name)::numeric > 1
-                    OR (data ->> name)::numeric > 1.7976931348623157e308
-                THEN
-                    RAISE EXCEPTION 'data.% is out of its range', name USING ERRCODE = 'DB001';
-                END IF;
-            END LOOP;
-        WHEN 'daybook.review.completed' THEN
-            seen := daybook.whole(data, 'itemsSeen');
-            correct := daybook.whole(data, 'itemsCorrect');
-            IF seen IS NULL OR correct IS NULL THEN
-                RAISE EXCEPTION 'data.itemsSeen or data.itemsCorrect is missing'
-                    USING ERRCODE = 'DB001';
-            END IF;
-            IF correct > seen THEN
-                RAISE EXCEPTION 'data.itemsCorrect is more than data.itemsSeen'
-                    USING ERRCODE = 'DB001';
-            END IF;
-        WHEN 'daybook.preferences.updated' THEN
-            IF pg_catalog.jsonb_typeof(data -> 'changes') IS DISTINCT FROM 'object'
-                OR data -> 'changes' = '{}'
-            THEN
-                RAISE EXCEPTION 'data.changes changes nothing' USING ERRCODE = 'DB001';
-            END IF;
-            FOR setting IN SELECT * FROM pg_catalog.jsonb_each(data -> 'changes') LOOP
-                IF setting.key IN (
-                    'autoDownloadEnabled', 'wifiOnlyDownload', 'autoSync', 'showStaleDataWarning')
-                THEN
-                    IF pg_catalog.jsonb_typeof(setting.value) <> 'boolean' THEN
-                        RAISE EXCEPTION 'data.changes.% is neither true nor false', setting.key
-                            USING ERRCODE = 'DB001';
-                    END IF;
-                ELSIF setting.key IN ('maxStorageLimit', 'pruneAfterDays') THEN
-                    PERFORM daybook.whole(data -> 'changes', setting.key);
-                ELSE
-                    RAISE EXCEPTION 'data.changes names an unknown setting'
-                        USING ERRCODE = 'DB001';
-                END IF;
-            END LOOP;
-        ELSE NULL;
-    END CASE;
-    subject := data ->> CASE
-        WHEN type LIKE 'daybook.city.%' THEN 'cityId'
-        WHEN type LIKE 'daybook.note.%' THEN 'noteId'
-        WHEN type = 'daybook.lesson.completed' THEN 'lessonId'
-        WHEN type = 'daybook.review.completed' THEN 'reviewId'
-        ELSE 'userId'
-    END;
-    lane := pg_catalog.split_part(type, '.', 2)
-        || CASE WHEN type LIKE 'daybook.note.%' THEN '' ELSE ':' || (data ->> 'userId') END
-        || CASE
-            WHEN type IN ('daybook.preferences.updated', 'daybook.course.activated') THEN ''
-            ELSE ':' || subject
+    FOR rule IN SELECT r.value FROM pg_catalog.jsonb_array_elements(schema -> 'rules') r LOOP
+        is_met := CASE rule ->> 0
+            WHEN 'atMost' THEN
+                coalesce((object ->> (rule ->> 1))::numeric <= (object ->> (rule ->> 2))::numeric, true)
+            WHEN 'atLeastOne' THEN EXISTS (
+                SELECT FROM pg_catalog.jsonb_array_elements_text(rule - 0) n
+                WHERE object -> n.value <> '[]')
+            WHEN 'requiredWhere' THEN
+                object ->> (rule ->> 1) IS DISTINCT FROM rule ->> 2 OR object ? (rule ->> 3)
         END;
-    RETURN NEXT;
+        IF NOT is_met THEN
+            RAISE EXCEPTION '% breaks the rule %', path, rule USING ERRCODE = 'DB001';
+        END IF;
+    END LOOP;
 END $$;
 
--- Whether a type of the catalogue stays on the device (Spec/model/events.md, EVT-7 and EVT-8). The list is
--- that of the catalogue: a test compares them.
-CREATE OR REPLACE FUNCTION daybook.stays_on_device(type text) RETURNS boolean
+-- A subject or a lane: texts and the names of members alternate.
+CREATE OR REPLACE FUNCTION daybook.joined(parts jsonb, data jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT type IN (
-        'daybook.album.linked', 'daybook.album.removed', 'daybook.album.stored',
-        'daybook.album.unlinked', 'daybook.asset.removed', 'daybook.asset.stored',
-        'daybook.backupalbum.removed', 'daybook.backupalbum.stored', 'daybook.cities.listed',
-        'daybook.city.accessed', 'daybook.city.cached', 'daybook.city.removed',
-        'daybook.combination.selected', 'daybook.content.removed', 'daybook.content.updated',
-        'daybook.content.used', 'daybook.courses.listed', 'daybook.deviceasset.removed',
-        'daybook.deviceasset.stored', 'daybook.download.cancelled', 'daybook.download.completed',
-        'daybook.download.failed', 'daybook.download.paused', 'daybook.download.queued',
-        'daybook.download.removed', 'daybook.download.started', 'daybook.duplicate.removed',
-        'daybook.duplicate.stored', 'daybook.etag.removed', 'daybook.etag.stored',
-        'daybook.image.accessed', 'daybook.image.cached', 'daybook.image.removed',
-        'daybook.images.cleared', 'daybook.languages.listed', 'daybook.lesson.removed',
-        'daybook.lesson.stored', 'daybook.page.removed', 'daybook.page.stored',
-        'daybook.resource.removed', 'daybook.resource.stored', 'daybook.review.removed',
-        'daybook.review.stored', 'daybook.setting.deleted', 'daybook.setting.put',
-        'daybook.sync.discarded', 'daybook.sync.pulled', 'daybook.sync.reinstated',
-        'daybook.sync.settled', 'daybook.user.stored', 'daybook.vocabulary.cached'
-    )
+    SELECT pg_catalog.string_agg(
+        CASE ordinality % 2 WHEN 1 THEN part ELSE data ->> part END, '' ORDER BY ordinality)
+    FROM pg_catalog.jsonb_array_elements_text(parts) WITH ORDINALITY p (part, ordinality)
 $$;
 
--- A member that is a whole number from 0 to 2^63 - 1; NULL where it is missing.
-CREATE OR REPLACE FUNCTION daybook.whole(data jsonb, name text) RETURNS numeric
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    number numeric;
-BEGIN
-    IF data -> name IS NULL THEN
-        RETURN NULL;
-    END IF;
-    IF pg_catalog.jsonb_typeof(data -> name) <> 'number' THEN
-        RAISE EXCEPTION 'data.% is not a number', name USING ERRCODE = 'DB001';
-    END IF;
-    number := data ->> name;
-    IF number < 0 OR number > 9223372036854775807 OR number <> pg_catalog.trunc(number) THEN
-        RAISE EXCEPTION 'data.% is not a whole number from 0 on', name USING ERRCODE = 'DB001';
-    END IF;
-    RETURN number;
-END $$;
+-- What earlier releases made.
+DROP FUNCTION IF EXISTS daybook.known(text, jsonb);
+DROP FUNCTION IF EXISTS daybook.stays_on_device(text);
+DROP FUNCTION IF EXISTS daybook.whole(jsonb, text);
 
 -- One element of a posted batch as daybook.append_events takes it: what syncserver's BatchReader
 -- does before it. jsonb has dropped all but the last of members with one name.
@@ -228,7 +282,7 @@ DECLARE
     lane text;
     at timestamptz;
     member record;
-    rule record;
+    known daybook.event_type;
     line text;
     result jsonb;
 BEGIN
@@ -289,16 +343,22 @@ BEGIN
         RAISE EXCEPTION 'it is nested too deeply' USING ERRCODE = 'DB001';
     END IF;
 
-    SELECT * INTO rule FROM daybook.known(type, event -> 'data');
-    IF FOUND THEN
-        IF subject <> rule.subject THEN
+    SELECT * INTO known FROM daybook.event_type k WHERE k.type = event ->> 'type';
+    IF known.schema IS NULL THEN
+        lane := coalesce(given_lane, subject, type);
+    ELSE
+        IF coalesce(pg_catalog.jsonb_typeof(event -> 'data'), '') <> 'object' THEN
+            RAISE EXCEPTION 'data is not a JSON object' USING ERRCODE = 'DB001';
+        END IF;
+        PERFORM daybook.check_object('data', event -> 'data', known.schema);
+        IF subject IS DISTINCT FROM daybook.joined(known.schema -> 'subject', event -> 'data')
+            AND subject IS NOT NULL
+        THEN
             RAISE EXCEPTION 'the subject is not the entity that the data name'
                 USING ERRCODE = 'DB001';
         END IF;
-        subject := rule.subject;
-        lane := rule.lane;
-    ELSE
-        lane := coalesce(given_lane, subject, type);
+        subject := daybook.joined(known.schema -> 'subject', event -> 'data');
+        lane := coalesce(daybook.joined(known.schema -> 'lane', event -> 'data'), subject, type);
     END IF;
 
     -- The line in the order of Spec/format/line.md.
@@ -338,7 +398,7 @@ BEGIN
         'lane_given', given_lane IS NOT NULL, 'time_given', given_time IS NOT NULL)
         -- With the line: what was taken in before this rule is a duplicate all the same.
         || CASE
-            WHEN daybook.stays_on_device(type) THEN pg_catalog.jsonb_build_object(
+            WHEN known.type IS NOT NULL AND known.schema IS NULL THEN pg_catalog.jsonb_build_object(
                 'code', 'invalid_event',
                 'detail', type || ' says what a device holds: it is not sent to a server')
             ELSE '{}'
@@ -454,9 +514,9 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION
-    daybook.attribute(jsonb, text), daybook.moment(text), daybook.known(text, jsonb),
-    daybook.stays_on_device(text), daybook.whole(jsonb, text),
-    daybook.received(jsonb, timestamptz), daybook.require_account()
+    daybook.attribute(jsonb, text), daybook.moment(text),
+    daybook.check_member(text, jsonb, jsonb), daybook.check_object(text, jsonb, jsonb),
+    daybook.joined(jsonb, jsonb), daybook.received(jsonb, timestamptz), daybook.require_account()
     FROM PUBLIC, anon, authenticated;
 REVOKE ALL ON FUNCTION public.append_events(jsonb), public.read_events(text, integer)
     FROM PUBLIC, anon;

@@ -1,0 +1,120 @@
+// Random event data from their declaration. Spec/model/events.md, EVT-18.
+
+import Daybook
+
+extension Choices {
+    /// Data of an event type with any values that its declaration allows: empty and escaped texts, ends of
+    /// ranges, members left out.
+    ///
+    /// Identifiers are of few, so that events meet; half of them are the first.
+    ///
+    /// - Parameters:
+    ///   - type: the payload type.
+    ///   - identifiers: the identifiers to choose from; at least one.
+    /// - Throws: what the payload throws that refuses data which its declaration allows, because it checks
+    ///   more.
+    public mutating func payload<Payload: DeclaredPayload>(
+        _ type: Payload.Type, identifiers: [String] = Self.hostileIdentifiers
+    ) throws -> Payload {
+        try Payload(json: object(ObjectSchema(of: type), identifiers))
+    }
+
+    /// Identifiers that have little in common but their looks: accents composed in two ways, prefixes of
+    /// each other, what JSON must escape.
+    public static let hostileIdentifiers = [
+        "a", "b", "ab", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\", "noteIdOf8Bytes", "noteIdOf",
+    ]
+
+    private static let texts = [
+        "", "plain", "<p>\u{2713} \"quoted\"\\\r\n\t</p>", "\u{0}\u{1F}", "caf\u{E9}",
+        "cafe\u{301}", String(repeating: "long ", count: 40),
+    ]
+
+    private mutating func object(_ schema: ObjectSchema, _ identifiers: [String]) -> [UInt8] {
+        var values: [String: [UInt8]] = [:]
+        for member in schema.members where member.isRequired || bool() {
+            values[member.name] = value(member.kind, identifiers)
+        }
+        if schema.isChange, values.isEmpty, let member = schema.members.first {
+            values[member.name] = value(member.kind, identifiers)
+        }
+        for constraint in schema.constraints { meet(constraint, of: schema, &values, identifiers) }
+        var object = JSONObjectWriter()
+        for member in schema.members {
+            if let value = values[member.name] { object.add(member.name, raw: value) }
+        }
+        return object.finished()
+    }
+
+    /// Changes values so that they meet a constraint.
+    private mutating func meet(
+        _ constraint: MemberConstraint, of schema: ObjectSchema, _ values: inout [String: [UInt8]],
+        _ identifiers: [String]
+    ) {
+        func kind(_ name: String) -> MemberSchema.Kind? {
+            schema.members.first { $0.name == name }?.kind
+        }
+        switch constraint {
+        case .atMost(let smaller, let larger):
+            guard let a = values[smaller], let b = values[larger] else { return }
+            let (one, other) = (Self.number(a), Self.number(b))
+            if one > other { (values[smaller], values[larger]) = (b, a) }
+        case .atLeastOne(let names):
+            guard names.allSatisfy({ values[$0].map { $0 == Array("[]".utf8) } ?? true }),
+                let name = names.first, case .list(let element, _, _)? = kind(name)
+            else { return }
+            values[name] = JSONObjectWriter.array([value(element, identifiers)])
+        case .requiredWhere(let member, let value, let name):
+            guard values[member] == JSONObjectWriter.string(value), values[name] == nil,
+                let kind = kind(name)
+            else { return }
+            values[name] = self.value(kind, identifiers)
+        }
+    }
+
+    private static func number(_ json: [UInt8]) -> Double {
+        Double(String(decoding: json, as: UTF8.self)) ?? 0
+    }
+
+    private mutating func value(
+        _ kind: MemberSchema.Kind, _ identifiers: [String]
+    ) -> [UInt8] {
+        switch kind {
+        case .identifier:
+            let id = bool() ? element(of: identifiers) : identifiers[0]
+            return JSONObjectWriter.string(id)
+        case .text(let isEmptyAllowed):
+            return JSONObjectWriter.string(
+                element(of: isEmptyAllowed ? Self.texts : Array(Self.texts.dropFirst())))
+        case .meaningful(_, let samples): return JSONObjectWriter.string(element(of: samples))
+        case .flag: return Array("\(bool())".utf8)
+        case .count(let range):
+            let most = min(range.upperBound, range.lowerBound + 9)
+            let count = bool(oneIn: 9) ? range.upperBound : int(in: range.lowerBound...most)
+            return Array("\(count)".utf8)
+        case .number(let range):
+            let most = min(range.upperBound, max(range.lowerBound, -100) + 200)
+            let steps = Double(int(in: 0...8)) / 8
+            let least = max(range.lowerBound, most - 200)
+            return Array("\(least + (most - least) * steps)".utf8)
+        case .choice(let choices): return JSONObjectWriter.string(element(of: choices))
+        case .object(let schema?): return object(schema, identifiers)
+        case .object(nil):
+            return Array(element(of: ["{}", #"{"a":["\u2713",1e3,{"b":null}]}"#]).utf8)
+        case .list(let element, let count, let unique):
+            let most = min(count.upperBound, count.lowerBound + 3)
+            let elements = array(count.lowerBound...most) { $0.value(element, identifiers) }
+            return JSONObjectWriter.array(Self.unique(elements, by: unique))
+        }
+    }
+
+    /// The elements without those that repeat the identifier of one before.
+    private static func unique(_ elements: [[UInt8]], by name: String?) -> [[UInt8]] {
+        guard let name else { return elements }
+        var found: Set<[UInt8]> = []
+        return elements.filter { element in
+            guard let id = (try? JSONFields(element))?.raw(named: name) else { return true }
+            return found.insert(id).inserted
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// A JSON object whose members are declared once. Reading, writing, the description in ObjectSchema, the
+// rule in SQL, random values and the table in Spec follow from the declaration. Spec/model/events.md, EVT-18.
+
+/// A value that is one JSON object and declares the object's members.
+///
+/// ```swift
+/// struct Trip: DeclaredObject {
+///     var city = "-"
+///     var nights = 1
+///     var note: String?
+///
+///     static var example: Trip { Trip() }
+///     mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+///         try members.required("city", &city, .identifier)
+///         try members.required("nights", &nights, .count(1...365))
+///         try members.optional("note", &note, .text)
+///     }
+/// }
+/// ```
+public protocol DeclaredObject: Sendable {
+    /// A value to begin with. Reading an object starts from it and replaces all that is declared, so it
+    /// should cost little: short literals, empty lists.
+    static var example: Self { get }
+
+    /// Visits every member, in the order in which members are written. Each visitor sees the same calls,
+    /// whatever the values are.
+    ///
+    /// - Throws: what the visitor throws.
+    mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError)
+}
+
+extension DeclaredObject {
+    /// Reads the declared members of an object. Others are passed over.
+    ///
+    /// - Throws: `EventError` (`invalidData`) that names the member.
+    @inlinable
+    public init(members object: JSONFields) throws(EventError) {
+        var value = Self.example
+        var reader = MemberReader(object)
+        try value.declareMembers(&reader)
+        self = value
+    }
+
+    /// Adds the members to an object.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for a value that no member of its kind can have, such as an
+    ///   infinite number.
+    @inlinable
+    public func addMembers(to object: inout JSONObjectWriter) throws(EventError) {
+        var copy = self
+        var writer = MemberWriter(object)
+        try copy.declareMembers(&writer)
+        object = writer.object
+    }
+
+    /// The object as JSON text: the same value always makes the same bytes.
+    ///
+    /// - Throws: as `addMembers(to:)`.
+    @inlinable
+    public func memberJSON() throws(EventError) -> [UInt8] {
+        var copy = self
+        var writer = MemberWriter(JSONObjectWriter())
+        try copy.declareMembers(&writer)
+        return writer.object.finished()
+    }
+}
+
+extension JSONObjectWriter {
+    /// Adds a list of objects; null where one has a value that JSON cannot hold.
+    public mutating func add(_ name: String, objects: [some DeclaredObject]) {
+        add(name, raw: Self.array(objects: objects) ?? Array("null".utf8))
+    }
+
+    static func array(objects: [some DeclaredObject]) -> [UInt8]? {
+        try? array(objects.map { try $0.memberJSON() })
+    }
+}
+
+/// What sees the members of a `DeclaredObject`, one after the other: a reader, a writer, the maker of a
+/// description.
+public protocol MemberVisitor {
+    /// Visits a member that must be there.
+    mutating func required<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind) throws(EventError)
+
+    /// Visits a member that may be missing: nil then, and not written.
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind) throws(EventError)
+
+    /// Visits a member that may be missing: `missing` then, and not written where it has that value.
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
+    ) throws(EventError) where Kind.Value: Equatable
+
+    /// Visits a rule about several members. Only a reader checks it.
+    mutating func constraint(
+        _ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) throws(EventError)
+}
+
+/// A rule about several members of one object.
+public enum MemberConstraint: Hashable, Sendable {
+    /// The first number is at most the second.
+    case atMost(String, String)
+    /// At least one of these is there, and is no empty list.
+    case atLeastOne([String])
+    /// The second is required where the first has this value.
+    case requiredWhere(String, is: String, String)
+}
+
+/// Reads members from an object.
+@frozen
+public struct MemberReader: MemberVisitor {
+    @usableFromInline let object: JSONFields
+    /// How many declared members the object has.
+    @usableFromInline var found = 0
+
+    /// A reader of an object's members.
+    @inlinable
+    public init(_ object: JSONFields) { self.object = object }
+
+    @inlinable
+    mutating func find(_ name: StaticString) -> Bool {
+        guard object.has(name) else { return false }
+        found += 1
+        return true
+    }
+
+    @inlinable
+    public mutating func required<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
+    ) throws(EventError) {
+        value = try kind.read(name, in: object)
+        found += 1
+    }
+
+    @inlinable
+    public mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
+    ) throws(EventError) {
+        value = find(name) ? try kind.read(name, in: object) : nil
+    }
+
+    @inlinable
+    public mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
+    ) throws(EventError) where Kind.Value: Equatable {
+        value = find(name) ? try kind.read(name, in: object) : missing
+    }
+
+    @inlinable
+    public mutating func constraint(
+        _ constraint: MemberConstraint, isMet: @autoclosure () -> Bool
+    ) throws(EventError) {
+        guard isMet() else { throw constraint.error(in: object.place) }
+    }
+}
+
+/// Writes members to an object.
+@frozen
+public struct MemberWriter: MemberVisitor {
+    /// The object so far.
+    public var object: JSONObjectWriter
+
+    /// A writer that adds members to an object.
+    @inlinable
+    public init(_ object: JSONObjectWriter) { self.object = object }
+
+    @inlinable
+    public mutating func required<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
+    ) throws(EventError) {
+        try kind.write(value, name, to: &object)
+    }
+
+    @inlinable
+    public mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
+    ) throws(EventError) {
+        if let value { try kind.write(value, name, to: &object) }
+    }
+
+    @inlinable
+    public mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
+    ) throws(EventError) where Kind.Value: Equatable {
+        if value != missing { try kind.write(value, name, to: &object) }
+    }
+
+    @inlinable
+    public mutating func constraint(
+        _ constraint: MemberConstraint, isMet: @autoclosure () -> Bool
+    ) throws(EventError) {}
+}
+
+extension MemberConstraint {
+    @usableFromInline
+    func error(in place: String) -> EventError {
+        switch self {
+        case .atMost(let smaller, let larger):
+            EventError(.invalidData, "\(place).\(smaller) is more than \(place).\(larger)")
+        case .atLeastOne(let names):
+            EventError(
+                .invalidData, "\(place) has none of \(names.joined(separator: ", "))")
+        case .requiredWhere(_, _, let name):
+            EventError(.invalidData, "\(place).\(name) is missing")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// The description of a DeclaredObject as a value: what SQL rules, random values and tables are made of.
+
+/// The members of an object, and the rules about several of them.
+public struct ObjectSchema: Hashable, Sendable {
+    /// The members, in the order in which they are written.
+    public var members: [MemberSchema] = []
+    /// Rules about several members.
+    public var constraints: [MemberConstraint] = []
+    /// True if there must be at least one member, and none that is not declared.
+    public var isChange = false
+
+    /// The description of a type. O(members).
+    public init<Object: DeclaredObject>(of type: Object.Type) {
+        var visitor = SchemaVisitor()
+        var value = Object.example
+        // The visitor throws nothing.
+        try? value.declareMembers(&visitor)
+        members = visitor.members
+        constraints = visitor.constraints
+    }
+}
+
+/// One member of an object.
+public struct MemberSchema: Hashable, Sendable {
+    /// The member's name.
+    public var name: String
+    /// True if the member must be there.
+    public var isRequired: Bool
+    /// What its value looks like.
+    public var kind: Kind
+
+    /// A kind of member. Spec/model/events.md, EVT-1.
+    public indirect enum Kind: Hashable, Sendable {
+        /// A string that is not empty and has no U+0000.
+        case identifier
+        /// A string.
+        case text(isEmptyAllowed: Bool)
+        /// A string with a meaning: what it is, and some such strings.
+        case meaningful(String, samples: [String])
+        /// `true` or `false`.
+        case flag
+        /// A whole number of a range.
+        case count(ClosedRange<Int>)
+        /// A finite number of a range.
+        case number(ClosedRange<Double>)
+        /// One of these strings.
+        case choice([String])
+        /// An object; nil for any object.
+        case object(ObjectSchema?)
+        /// A list of elements, as many as the range says, of which no two may have the same member.
+        case list(Kind, ClosedRange<Int>, uniqueBy: String?)
+    }
+}
+
+/// Notes the members.
+private struct SchemaVisitor: MemberVisitor {
+    var members: [MemberSchema] = []
+    var constraints: [MemberConstraint] = []
+
+    mutating func required<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
+    ) {
+        add(name, isRequired: true, kind)
+    }
+
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
+    ) {
+        add(name, isRequired: false, kind)
+    }
+
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
+    ) where Kind.Value: Equatable {
+        add(name, isRequired: false, kind)
+    }
+
+    mutating func constraint(_ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) {
+        constraints.append(constraint)
+    }
+
+    private mutating func add(_ name: StaticString, isRequired: Bool, _ kind: some MemberKind) {
+        members.append(
+            MemberSchema(name: name.description, isRequired: isRequired, kind: kind.schema))
+    }
+}
+
+/// Sets every string to a text that stands for its member.
+struct PlaceholderVisitor: MemberVisitor {
+    /// What a text that stands for a member begins and ends with.
+    static let mark: Character = "\u{1}"
+
+    mutating func required<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
+    ) {
+        if let text = kind.placeholder("\(Self.mark)\(name)\(Self.mark)") { value = text }
+    }
+
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
+    ) {}
+
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
+    ) where Kind.Value: Equatable {}
+
+    mutating func constraint(_ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) {}
+}

@@ -1,0 +1,155 @@
+// A view of which an app writes little: the newest value of each member, for each key. Fold, rows, stored
+// state and retention follow from the declaration of the members. Spec/model/views.md, VIEW-28.
+
+import HashTreeCollections
+
+/// A view that keeps the newest value of each member of an object, for each key.
+///
+/// ```swift
+/// struct CityRatings: RegisterView {
+///     static let name = "ratings"
+///     static let version = 1
+///     static let eventTypes: Set<String>? = [CityRated.type]
+///     static let keyNames = ["userId", "cityId"]
+///     var registers = RegisterTable(initial: CityRated.example)
+///
+///     static func change(in event: Event) throws -> RegisterChange<CityRated> {
+///         let rated = try event.payload(as: CityRated.self)
+///         return RegisterChange(of: [rated.userId, rated.cityId], to: rated)
+///     }
+/// }
+/// ```
+///
+/// Compaction takes out an event all of whose members have been set anew.
+public protocol RegisterView: ListableView, CompactableView {
+    /// The object whose members are kept. An optional member that is nil in a change stays as it is.
+    associatedtype Values: DeclaredObject
+    /// The names of the key's parts, for rows.
+    static var keyNames: [String] { get }
+    /// The registers of each key.
+    var registers: RegisterTable<Values> { get set }
+    /// What an event of one of the view's types changes.
+    ///
+    /// - Throws: anything for data that cannot be read; the event is counted as ignored, and kept.
+    static func change(in event: Event) throws -> RegisterChange<Values>
+}
+
+/// What an event changes.
+public struct RegisterChange<Values: DeclaredObject>: Sendable {
+    /// The key's parts: as many as the view has key names.
+    public let key: [String]
+    /// The new values.
+    public let values: Values
+
+    /// A change of the registers of a key.
+    public init(of key: [String], to values: Values) {
+        self.key = key
+        self.values = values
+    }
+}
+
+/// The registers of each key. Copies share their entries.
+public struct RegisterTable<Values: DeclaredObject>: Sendable {
+    /// The values before the first event.
+    public let initial: Values
+    /// Events whose data could not be read.
+    public fileprivate(set) var ignored = 0
+    fileprivate var entries: TreeDictionary<EntityID, MemberRegisters<Values>> = [:]
+
+    /// A table without keys.
+    public init(initial: Values) { self.initial = initial }
+
+    /// How many keys there are. O(1).
+    public var count: Int { entries.count }
+
+    /// The registers of a key; nil if no event has set one. O(1).
+    public subscript(key: String...) -> MemberRegisters<Values>? { entries[Self.id(of: key)] }
+
+    fileprivate mutating func set(_ values: Values, of id: EntityID, _ stamp: Stamp) {
+        let initial = initial
+        entries[id, default: MemberRegisters(initial: initial)].set(values, stamp)
+    }
+
+    /// One part is the id itself. Several are a JSON array, which no two lists of parts share.
+    fileprivate static func id(of key: [String]) -> EntityID {
+        guard key.count != 1 else { return EntityID(key[0]) }
+        let array = JSONObjectWriter.array(key.map(JSONObjectWriter.string))
+        return EntityID(String(decoding: array, as: UTF8.self))
+    }
+
+    fileprivate static func parts(of id: EntityID, _ count: Int) -> [String] {
+        guard count != 1, case .array(let parts)? = try? JSONValue(Array(id.string.utf8).span.bytes)
+        else { return [id.string] }
+        return parts.compactMap { part in
+            guard case .string(let text) = part else { return nil }
+            return text
+        }
+    }
+}
+
+extension RegisterView {
+    /// The keys, sorted by their bytes. O(keys · log keys).
+    public var keys: [[String]] {
+        registers.entries.keys.sorted().map {
+            RegisterTable<Values>.parts(of: $0, Self.keyNames.count)
+        }
+    }
+
+    public mutating func fold(_ event: Event) {
+        guard Self.folds(event.type) else { return }
+        guard let change = try? Self.change(in: event) else {
+            registers.ignored += 1
+            return
+        }
+        let id = RegisterTable<Values>.id(of: change.key)
+        registers.set(change.values, of: id, event.stamp)
+    }
+
+    /// A row for each key: the key's parts, the other members, the time of the newest change.
+    public func rows() -> [ViewRow] {
+        let names = ObjectSchema(of: Values.self).members.map(\.name)
+            .filter { !Self.keyNames.contains($0) }
+        return registers.entries.sorted { $0.key < $1.key }.map { id, entry in
+            var row = ViewRow()
+            let parts = RegisterTable<Values>.parts(of: id, Self.keyNames.count)
+            for (name, part) in zip(Self.keyNames, parts) { row.add(name, part) }
+            let members = (try? entry.values.memberJSON()).flatMap { try? JSONFields($0) }
+            for name in names { row.add(name, raw: members?.raw(named: name)) }
+            row.add("updatedAt", entry.newest?.time.description)
+            return row
+        }
+    }
+
+    public func encodedState() -> [UInt8]? {
+        var writer = StateWriter()
+        writer.add(count: registers.ignored)
+        var entries = writer.entries(count: registers.entries.count)
+        for (id, entry) in registers.entries {
+            writer.begin(id, of: &entries)
+            entry.add(to: &writer)
+        }
+        writer.end(entries)
+        return writer.bytes
+    }
+
+    public init(encodedState: [UInt8]) throws {
+        self.init()
+        var reader = StateReader(encodedState)
+        var table = RegisterTable(initial: registers.initial)
+        table.ignored = try reader.tally()
+        try reader.entries { (reader, id) throws(EventError) in
+            table.entries[id] = try MemberRegisters(initial: table.initial, from: &reader)
+        }
+        try reader.finish()
+        registers = table
+    }
+
+    /// An event is needed while it holds any member that it has set.
+    public func retention(of event: Event) -> Retention {
+        guard Self.folds(event.type) else { return .unconcerned }
+        guard let change = try? Self.change(in: event) else { return .needed(.notUnderstood) }
+        let entry = registers.entries[RegisterTable<Values>.id(of: change.key)]
+        let none = MemberRegisters(initial: registers.initial)
+        return .of(event, heldBy: (entry ?? none).stamps(of: change.values))
+    }
+}

@@ -1,0 +1,31 @@
+// The event types as a Supabase project holds them: the rules that append_events checks.
+// Spec/operations/supabase.md, SUP-11.
+
+import EventSourcing
+
+extension EventCatalogue {
+    /// The SQL statement by which a Supabase project knows the types of this catalogue: those that are
+    /// shipped with what their payload types declare, the others as types that stay on the device. Put it
+    /// into the project's migrations, after `supabase.sql`; it may be run again.
+    ///
+    /// A shipped type whose payload is no `DeclaredPayload` is left out, and its data are not checked.
+    public var supabaseSQL: String {
+        let rows = types.compactMap { type -> String? in
+            guard let rule = self[type] else { return nil }
+            guard rule.action != nil else { return "    (\(Self.literal(type)), NULL)" }
+            guard let schema = rule.schema else { return nil }
+            let json = String(decoding: schema.json, as: UTF8.self)
+            return "    (\(Self.literal(type)), \(Self.literal(json)))"
+        }
+        return """
+            INSERT INTO daybook.event_type (type, schema) VALUES
+            \(rows.joined(separator: ",\n"))
+            ON CONFLICT (type) DO UPDATE SET schema = EXCLUDED.schema;
+            """
+    }
+
+    private static func literal(_ text: String) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
+            + "'"
+    }
+}
