@@ -6,71 +6,61 @@ import DaybookTestKit
 import Foundation
 
 extension Choices {
-    /// Identifiers that have little in common with each other but their looks.
-    private static let hostileIDs = [
-        "a", "b", "ab", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\", "noteIdOf8Bytes", "noteIdOf",
-    ]
-
     /// One of few identifiers; half of the time the same.
     package mutating func entityID() -> String {
-        bool() ? element(of: Self.hostileIDs) : Self.hostileIDs[0]
+        bool() ? element(of: Self.hostileIdentifiers) : Self.hostileIdentifiers[0]
     }
 
+    /// Data of one of some types. A type that is named twice comes twice as often.
+    mutating func payload(
+        ofAny types: [any DeclaredPayload.Type],
+        identifiers: [String] = Self.hostileIdentifiers
+    ) throws -> any EventPayload {
+        func draw<Payload: DeclaredPayload>(
+            _ type: Payload.Type, _ choices: inout Choices
+        ) throws -> any EventPayload {
+            try choices.payload(type, identifiers: identifiers)
+        }
+        let type = element(of: types)
+        return try draw(type, &self)
+    }
+
+    /// The model's shipped types, but for those that come seldom or are steered below.
+    private static let shipped = OfflineModel.catalogue.types.filter {
+        OfflineModel.catalogue[$0]?.action != nil && $0 != NoteDeleted.type
+            && $0 != LessonCompleted.type && $0 != ReviewCompleted.type
+    }.compactMap { OfflineModel.catalogue[$0]?.payload as? any DeclaredPayload.Type }
+
     /// The data of any shipped type.
-    package mutating func shippedPayload() -> any EventPayload {
-        let user = element(of: ["u", "caf\u{E9}", "cafe\u{301}"])
-        switch int(in: 0...8) {
+    package mutating func shippedPayload() throws -> any EventPayload {
+        switch int(in: 0...11) {
         case 0:
-            return NoteUpdated(noteId: entityID(), content: "\(int(in: 0...99))", updatedBy: user)
-        case 1:
-            return NoteAdded(
-                noteId: entityID(), cityId: entityID(), content: "\(int(in: 0...99))",
-                createdBy: user)
-        case 2:
             // Seldom: it puts an end to what may happen to a note.
-            let note = entityID()
             return bool(oneIn: 4)
-                ? NoteDeleted(noteId: note, deletedBy: user)
-                : NoteUpdated(noteId: note, content: "", updatedBy: user)
-        case 3: return CitySaved(userId: user, cityId: entityID())
-        case 4: return CityUnsaved(userId: user, cityId: entityID())
-        case 5: return PreferencesUpdated(userId: user, changes: preferenceChanges())
-        case 6: return CourseActivated(userId: user, courseId: entityID())
-        case 7:
+                ? try payload(NoteDeleted.self) : try payload(NoteUpdated.self)
+        case 1, 2:
             // Mostly one lesson: only a completion between its first and its last can go.
-            return LessonCompleted(
-                userId: bool(oneIn: 4) ? user : "u", courseId: bool(oneIn: 4) ? "d" : "c",
-                lessonId: bool(oneIn: 4) ? "m" : "l",
-                score: bool() ? Double(int(in: 0...3)) / 4 : nil)
-        default:
+            var lesson = try payload(LessonCompleted.self)
+            if !bool(oneIn: 4) { (lesson.userId, lesson.courseId) = ("u", "c") }
+            if !bool(oneIn: 4) { lesson.lessonId = "l" }
+            return lesson
+        case 3, 4:
             // Mostly one session: only a third completion of it supersedes another.
-            return ReviewCompleted(
-                userId: bool() ? "u" : user, courseId: entityID(),
-                reviewId: bool(oneIn: 4) ? "s" : "r",
-                itemsSeen: int(in: 5...9), itemsCorrect: int(in: 0...5))
+            var review = try payload(ReviewCompleted.self)
+            if bool() { review.userId = "u" }
+            if !bool(oneIn: 4) { review.reviewId = "r" }
+            return review
+        default: return try payload(ofAny: Self.shipped)
         }
     }
 
-    private mutating func preferenceChanges() -> PreferencesUpdated.Changes {
-        var changes = PreferencesUpdated.Changes()
-        changes.pruneAfterDays = int(in: 1...9)
-        if bool() { changes.autoSync = bool() }
-        if bool(oneIn: 3) { changes.wifiOnlyDownload = bool() }
-        if bool(oneIn: 3) { changes.autoDownloadEnabled = bool() }
-        if bool(oneIn: 3) { changes.showStaleDataWarning = bool() }
-        if bool(oneIn: 3) { changes.maxStorageLimit = int(in: 0...9) }
-        if bool(oneIn: 3) { changes.pruneAfterDays = nil }
-        if changes == PreferencesUpdated.Changes() { changes.autoSync = true }
-        return changes
-    }
-
     /// The data of any type that stays on the device.
-    package mutating func keptPayload() -> any EventPayload {
-        let city = entityID()
+    package mutating func keptPayload() throws -> any EventPayload {
         switch int(in: 0...2) {
-        case 0: return CityRemoved(cityId: city, reason: element(of: CityRemoved.Reason.allCases))
-        case 1: return CityAccessed(cityId: city)
+        case 0: return try payload(CityRemoved.self)
+        case 1: return try payload(CityAccessed.self)
         default:
+            let city = entityID()
             return CityCached(
                 cityId: city, version: int(in: 1...3), isExplicitDownload: bool(),
                 cityData: CityData(
@@ -93,17 +83,17 @@ extension Choices {
         var draft: EventDraft
         switch kind {
         case 12: draft = try EventDraft(settingPayload())
-        case 13: draft = try EventDraft(downloadPayload())
-        case 14...16: draft = try EventDraft(keptPayload())
+        case 13: draft = try EventDraft(try downloadPayload())
+        case 14...16: draft = try EventDraft(try keptPayload())
         case 17:
             draft = EventDraft(
                 type: "com.example.\(entityID())", subject: "s", data: .json(Array("{}".utf8)))
         case 18: draft = try EventDraft(contentPayload())
-        case 19: draft = try EventDraft(learningPayload())
-        case 20: draft = try EventDraft(imagePayload())
-        case 21: draft = try EventDraft(mediaPayload())
+        case 19: draft = try EventDraft(try learningPayload())
+        case 20: draft = try EventDraft(try imagePayload())
+        case 21: draft = try EventDraft(try mediaPayload())
         case 22: draft = brokenDraft()
-        default: draft = try EventDraft(shippedPayload())
+        default: draft = try EventDraft(try shippedPayload())
         }
         draft.id = UUID(integer: UInt128(bits()) << 64 | UInt128(bits()))
         draft.time = Timestamp(milliseconds: Int64(int(in: time)))

@@ -37,62 +37,25 @@ extension Choices {
     }
 
     /// The data of any event of photos, albums and the device's media library.
-    package mutating func mediaPayload() -> any EventPayload {
+    package mutating func mediaPayload() throws -> any EventPayload {
         switch int(in: 0...11) {
         case 0...3:
             let properties = #"{"exif":{"iso":100,"lens":"f\/2 \#(int(in: 0...9))"},"x":[1,null]}"#
             return AssetStored(asset(), properties: bool(oneIn: 3) ? Array(properties.utf8) : nil)
-        case 4: return AssetRemoved(assetId: element(of: Self.assetIDs))
-        case 5...9: return albumPayload()
-        default: return deviceMediaPayload()
-        }
-    }
-
-    private mutating func albumPayload() -> any EventPayload {
-        let album = element(of: ["summer", "pets", "caf\u{E9}"])
-        switch int(in: 0...5) {
-        case 0, 1:
-            return AlbumStored(
-                Album(
-                    id: album, remoteId: bool() ? element(of: ["r", "s"]) : nil,
-                    ownerId: entityID(), name: element(of: ["", "Summer"]),
-                    createdAt: zonedTime(), modifiedAt: zonedTime(),
-                    startDate: bool() ? zonedTime() : nil, endDate: bool() ? takenAt() : nil,
-                    thumbnailAssetId: bool() ? element(of: Self.assetIDs) : nil))
-        case 2: return AlbumRemoved(albumId: album)
-        case 3: return AlbumUnlinked(links(of: album))
-        default: return AlbumLinked(links(of: album))
-        }
-    }
-
-    private mutating func links(of album: String) -> AlbumLinks {
-        let assets = array(0...3) { $0.element(of: Self.assetIDs) }
-        let users = array((assets.isEmpty ? 1 : 0)...2) { $0.element(of: ["u", "v"]) }
-        return AlbumLinks(albumId: album, assetIds: assets, userIds: users)
-    }
-
-    private mutating func deviceMediaPayload() -> any EventPayload {
-        let id = element(of: Self.assetIDs)
-        let platform = element(of: DevicePlatform.allCases)
-        switch int(in: 0...7) {
-        case 0:
-            return BackupAlbumStored(
-                BackupAlbum(
-                    id: id, name: "Camera", selection: element(of: BackupSelection.allCases),
-                    lastBackup: bool() ? zonedTime() : nil))
-        case 1: return BackupAlbumRemoved(albumId: id)
-        case 2: return DuplicateStored(deviceAssetId: id)
-        case 3: return DuplicateRemoved(deviceAssetId: id)
-        case 4:
-            let counts = [0, 3, Int.max]
-            return ETagStored(AssetETag(id: id, assetCount: element(of: counts), time: takenAt()))
-        case 5: return ETagRemoved(userId: id)
-        case 6: return DeviceAssetRemoved(platform: platform, assetId: id)
+        case 4: return try payload(AssetRemoved.self, identifiers: Self.assetIDs)
+        case 5...9:
+            return try payload(
+                ofAny: [
+                    AlbumStored.self, AlbumStored.self, AlbumRemoved.self, AlbumUnlinked.self,
+                    AlbumLinked.self, AlbumLinked.self,
+                ], identifiers: Self.assetIDs)
         default:
-            return DeviceAssetStored(
-                platform == .ios || bool()
-                    ? .ios(id: id, hash: "h\(int(in: 0...2))", modifiedTime: zonedTime())
-                    : .android(id: id, hash: "h", modifiedTime: bool() ? zonedTime() : nil))
+            return try payload(
+                ofAny: [
+                    BackupAlbumStored.self, BackupAlbumRemoved.self, DuplicateStored.self,
+                    DuplicateRemoved.self, ETagStored.self, ETagRemoved.self,
+                    DeviceAssetStored.self, DeviceAssetRemoved.self,
+                ], identifiers: Self.assetIDs)
         }
     }
 }
