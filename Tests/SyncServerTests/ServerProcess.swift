@@ -143,7 +143,11 @@ struct ServerClient: Sendable {
         request.httpBody = body
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
-        let (data, response) = try await URLSession.shared.data(for: request)
+        // In a task of its own, which nothing cancels: URLSession on Linux deadlocks where a request is
+        // cancelled while it ends.
+        let (data, response) = try await Task { [request] in
+            try await URLSession.shared.data(for: request)
+        }.value
         let reply = try #require(response as? HTTPURLResponse)
         return ServerReply(status: reply.statusCode, body: data) {
             reply.value(forHTTPHeaderField: $0)
