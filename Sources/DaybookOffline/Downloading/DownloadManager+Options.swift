@@ -29,12 +29,8 @@ extension DownloadManager {
         }
         /// Failures in a row without progress, 16 KiB or an image, after which a job is paused.
         public var failuresMax = 5
-        /// A wait between attempts is random up to this, doubled with every failure in a row …
-        public var backoffFirst = Duration.milliseconds(500)
-        /// … up to this.
-        public var backoffMax = Duration.seconds(60)
-        /// The longest wait that a server may ask for.
-        public var retryAfterMax = Duration.seconds(3_600)
+        /// The times between attempts.
+        public var backoff = RetryBackoff()
         /// When a job that was paused for want of a connection is tried again by itself.
         public var pausedRetry = Duration.seconds(15 * 60)
         /// Between two words about bytes at least.

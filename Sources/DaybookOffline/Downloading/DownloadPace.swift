@@ -33,12 +33,9 @@ final class DownloadPace: Sendable {
             return failures
         }
         guard count < options.failuresMax else { throw ConnectionLost() }
-        let most = min(options.backoffMax, options.backoffFirst * (1 << min(count - 1, 20)))
-        var wait = most * random()
-        // Bounded before it becomes a duration: a server may write any number.
-        if let seconds = (error as? DownloadError)?.retryAfterSeconds, seconds > 0 {
-            wait = max(wait, .seconds(min(seconds, options.retryAfterMax / .seconds(1))))
-        }
-        try await options.sleep(wait)
+        let backoff = options.backoff
+        let asked = backoff.delay(asked: (error as? DownloadError)?.retryAfterSeconds)
+        try await options.sleep(
+            max(asked, backoff.delay(afterFailures: count, random: random())))
     }
 }

@@ -191,12 +191,12 @@ public struct ReplayState: Sendable {
     /// With so many lanes that can send, no batch would look different if more were known: one that
     /// is chosen ahead and the one behind it find as many events as they can hold.
     private static let lanesEnough = 2 * batchEvents
-    /// Full-jitter backoff: a random time up to this, doubled with every failure …
-    static let backoffFirst: Int64 = 500
-    /// … and never more than this.
-    static let backoffMax: Int64 = 60_000
-    /// The longest time a server may make the pipeline wait.
-    static let retryAfterMax: Int64 = 3_600_000
+    /// The times between attempts.
+    private static let backoff = RetryBackoff()
+    /// The longest time between two attempts, in milliseconds.
+    static let backoffMax = milliseconds(backoff.longest)
+    /// The longest time for which a server may make the pipeline wait, in milliseconds.
+    static let retryAfterMax = milliseconds(backoff.longestAsked)
     /// Pages in a row without a new event, after which reading ends for this time. They are
     /// legitimate: the server hands out what this log has shipped, up to 500 events a page.
     static let stalePagesMax = 10_000
@@ -611,15 +611,18 @@ public struct ReplayState: Sendable {
         return Outcome(message: reason)
     }
 
-    /// A server's wish, whatever number it sent, in milliseconds from 0 to the longest time.
+    /// The wait that a server asks for, in milliseconds.
     private static func delay(_ seconds: Double) -> Int64 {
-        guard seconds > 0 else { return 0 }
-        return Int64(min(seconds * 1_000, Double(retryAfterMax)))
+        milliseconds(backoff.delay(asked: seconds))
     }
 
+    /// The wait after one more than these failures in a row, in milliseconds.
     private static func backoff(_ failures: Int, _ random: Double) -> Int64 {
-        let ceiling = min(backoffFirst << Int64(min(failures, 20)), backoffMax)
-        return Int64(Double(ceiling) * random)
+        milliseconds(backoff.delay(afterFailures: failures + 1, random: random))
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int64 {
+        Int64(duration / .milliseconds(1))
     }
 
     // MARK: Refused as malformed

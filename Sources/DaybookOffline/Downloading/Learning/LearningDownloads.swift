@@ -330,10 +330,8 @@ public actor LearningDownloads {
         default: break
         }
         guard !renewed.contains(work) else { return }
-        let asked = (error as? DownloadError)?.retryAfterSeconds ?? 0
-        let wait = max(
-            .seconds(1), options.pausedRetry,
-            .seconds(min(max(0, asked), options.retryAfterMax / .seconds(1))))
+        let asked = options.backoff.delay(asked: (error as? DownloadError)?.retryAfterSeconds)
+        let wait = max(.seconds(1), options.pausedRetry, asked)
         forgive(work)
         failed[work] = (
             arrivals,
