@@ -62,7 +62,6 @@ public actor EventStore {
     /// The number of commits that were begun.
     var commitCount = 0
     private let eraseSecrets: (@Sendable () async throws -> Void)?
-    private var isShipping = false
     private(set) var isClosed = false
     /// Whether the store was suspended and not resumed since.
     public private(set) var isSuspended = false
@@ -273,7 +272,8 @@ public actor EventStore {
         checkpointing.hasRebuilt()
     }
 
-    func signalChange() {
+    /// Wakes everything that follows the store.
+    package func signalChange() {
         for signal in commitSignals.values { signal.yield() }
     }
 
@@ -457,19 +457,6 @@ public actor EventStore {
         // Work that was under way when the store ended may have made them anew.
         for folder in folders { try? environment.fileSystem.erase(folder) }
         try log.finishErasure()
-    }
-
-    /// Whether the caller is now the one who ships this store's events; until `endShipping()` nobody
-    /// else is.
-    package func beginShipping() -> Bool {
-        defer { isShipping = true }
-        return !isShipping
-    }
-
-    /// Others may ship; who waits for it is told.
-    package func endShipping() {
-        isShipping = false
-        signalChange()
     }
 
     /// Writes under a new name from now on: somebody else writes under the present one.

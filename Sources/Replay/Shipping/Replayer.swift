@@ -113,7 +113,8 @@ public struct Replayer: Sendable {
                 "the log in \(store.directory) is shared by all accounts and belongs to none, so it "
                     + "cannot be synced. Sync the account's own log")
         }
-        guard await store.beginShipping() else {
+        let claim = ShippingClaim(store)
+        guard claim.isOurs else {
             var report = SyncReport()
             report.pending = store.view(Outbox.self).count
             report.isElsewhere = true
@@ -123,11 +124,39 @@ public struct Replayer: Sendable {
         var run = ReplayRun(self, until: end, under: conditions, progress: progress)
         do {
             let report = try await run.run(triggers)
-            await store.endShipping()
+            await claim.release()
             return report
         } catch {
-            await store.endShipping()
+            await claim.release()
             throw error
         }
+    }
+}
+
+/// The right to exchange a store's events: at most one run has it.
+private struct ShippingClaim {
+    /// The run that has the right, in memory.
+    private enum Holder: TransientState {
+        typealias Key = Bool
+        typealias Value = UUID
+    }
+
+    private let store: EventStore
+    private let id = UUID()
+    /// True if no other run had the right.
+    let isOurs: Bool
+
+    /// Claims the right, if no other run has it.
+    init(_ store: EventStore) {
+        self.store = store
+        let holder = store.transient(Holder.self)
+        holder.update(true) { [id] in $0 ?? id }
+        isOurs = holder[true] == id
+    }
+
+    /// Gives the right up and wakes those that follow the store: one may be waiting for it.
+    func release() async {
+        store.transient(Holder.self).update(true) { _ in nil }
+        await store.signalChange()
     }
 }
