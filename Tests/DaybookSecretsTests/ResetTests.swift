@@ -374,30 +374,29 @@ private struct Device {
         async throws
     {
         let manager = FileManager.default
-        let home = manager.temporaryDirectory.appending(path: UUID().uuidString)
-        try manager.createDirectory(at: home, withIntermediateDirectories: true)
-        defer { try? manager.removeItem(at: home) }
-        let storage = DeviceStorage(.iOS(home: home))
+        let home = try TemporaryFolder()
+        defer { home.remove() }
+        let storage = DeviceStorage(.iOS(home: home.url))
         try await storage.prepare()
         for folder in [storage.database, storage.cache] {
             let attributes = try manager.attributesOfItem(atPath: folder.path)
             #expect(attributes[.posixPermissions] as? Int == 0o700)
         }
-        let outside = try await OfflineStore.open(at: home.appending(path: "outside"))
+        let outside = try await OfflineStore.open(at: home.appending("outside"))
         try await outside.settings.put(.themeMode, "dark")
         try await outside.close()
         try manager.createSymbolicLink(
             at: storage.database.appending(path: "link"),
-            withDestinationURL: home.appending(path: "outside"))
+            withDestinationURL: home.appending("outside"))
         try await storage.reset([])
         #expect(try manager.contentsOfDirectory(atPath: storage.database.path) == [".lock"])
-        let again = try await OfflineStore.open(at: home.appending(path: "outside"))
+        let again = try await OfflineStore.open(at: home.appending("outside"))
         #expect(again.settings.get(.themeMode) == "dark")
         try await again.close()
         // The folder itself must not be one.
         try manager.removeItem(at: storage.database)
         try manager.createSymbolicLink(
-            at: storage.database, withDestinationURL: home.appending(path: "outside"))
+            at: storage.database, withDestinationURL: home.appending("outside"))
         await #expect(throws: LogError.self) { try await storage.prepare() }
         await #expect(throws: LogError.self) { try await storage.reset([]) }
     }

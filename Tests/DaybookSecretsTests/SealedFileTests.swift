@@ -12,19 +12,14 @@ import Testing
     import Glibc
 #endif
 
-@Suite(.serialized) final class SealedFileTests {
+@Suite(.serialized) struct SealedFileTests {
     static let key = [UInt8](0..<32)
     static let otherKey = [UInt8](1...32)
 
-    let folder: URL
-    var file: URL { folder.appending(path: "secrets") }
+    let folder: TemporaryFolder
+    var file: URL { folder.appending("secrets") }
 
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: folder) }
+    init() throws { folder = try TemporaryFolder() }
 
     private func store(_ key: [UInt8] = key) throws -> SealedFileSecretStore {
         try SealedFileSecretStore(file: file, key: key)
@@ -33,7 +28,7 @@ import Testing
     private func bytes() throws -> [UInt8] { Array(try Data(contentsOf: file)) }
 
     private func mode(_ name: String = "secrets") throws -> Int {
-        let path = folder.appending(path: name).path
+        let path = folder.appending(name).path
         let all = try FileManager.default.attributesOfItem(atPath: path)
         return try #require(all[.posixPermissions] as? Int)
     }
@@ -200,7 +195,7 @@ import Testing
     @Test(.verifies("SEC-8")) func `links and folders in the file's place are refused`()
         async throws
     {
-        let target = folder.appending(path: "target")
+        let target = folder.appending("target")
         try await SealedFileSecretStore(file: target, key: Self.key).write([1], for: "token")
         let before = try Data(contentsOf: target)
         let store = try store()
@@ -222,14 +217,14 @@ import Testing
         }
         #expect(error?.code == .unsafePlace || error?.code == .io)
         // A link where the lock or the new file belongs leads nowhere either.
-        let other = folder.appending(path: "other")
-        let link = folder.appending(path: "other.new")
+        let other = folder.appending("other")
+        let link = folder.appending("other.new")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
         try await SealedFileSecretStore(file: other, key: Self.key).write([3], for: "token")
         #expect(try Data(contentsOf: target) == before)
-        let third = folder.appending(path: "third")
+        let third = folder.appending("third")
         try FileManager.default.createSymbolicLink(
-            at: folder.appending(path: "third.lock"), withDestinationURL: target)
+            at: folder.appending("third.lock"), withDestinationURL: target)
         let refused = await #expect(throws: SecretStoreError.self) {
             try await SealedFileSecretStore(file: third, key: Self.key).write([3], for: "token")
         }
@@ -285,7 +280,7 @@ import Testing
         async throws
     {
         try await store().write([1], for: "token")
-        let lock = open(folder.appending(path: "secrets.lock").path, O_RDWR | O_CLOEXEC)
+        let lock = open(folder.appending("secrets.lock").path, O_RDWR | O_CLOEXEC)
         #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
         let error = await #expect(throws: SecretStoreError.self) {
             try await store().write([2], for: "token")
@@ -302,7 +297,7 @@ import Testing
         try await store().write([1], for: "token")
         let whole = try bytes()
         for left in [[], Array(whole[..<20]), whole, Array("anything".utf8)] {
-            try Data(left).write(to: folder.appending(path: "secrets.new"))
+            try Data(left).write(to: folder.appending("secrets.new"))
             #expect(try await store().read("token") == [1])
             try await store().write([1], for: "token")
             #expect(try names() == ["secrets", "secrets.lock"])

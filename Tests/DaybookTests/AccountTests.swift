@@ -28,8 +28,9 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
 @Suite struct AccountTests {
     @Test(.verifies("ACC-1"))
     func `a log belongs to the account it was made for, whoever opens it later`() async throws {
-        let folder = try Folder()
-        let log = folder.path("ada")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let log = folder.appending("ada")
         try await OfflineStore.open(at: log, account: "ada").close()
         #expect(
             await code { _ = try await OfflineStore.open(at: log, account: "grace") }
@@ -73,8 +74,9 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
 
     @Test(.verifies("ACC-2"))
     func `the shared log takes nothing from a server and sends nothing there`() async throws {
-        let folder = try Folder()
-        let store = try await OfflineStore.openShared(at: folder.path("device"))
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.openShared(at: folder.appending("device"))
         let transport = ReceivingTransport()
         func isRefusal(_ error: any Error) -> Bool {
             (error as? EventError)?.code == .refused && "\(error)".contains("the account's own log")
@@ -105,8 +107,9 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     func `the shared log keeps what belongs to the device, and refuses what is shipped`()
         async throws
     {
-        let folder = try Folder()
-        let log = folder.path("device")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let log = folder.appending("device")
         var store = try await OfflineStore.openShared(at: log, views: [Theme.self])
         #expect(store.events.account == nil)
         try await store.append(ThemeChosen(name: "dark"))
@@ -139,8 +142,9 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         async throws
     {
         let rule = EventRule(type: ThemeChosen.type, action: "CHOOSE_THEME") { _ in }
-        let folder = try Folder()
-        let store = try await OfflineStore.openShared(at: folder.path("device"), rules: [rule])
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.openShared(at: folder.appending("device"), rules: [rule])
         await #expect(throws: EventError.self) {
             try await store.append(ThemeChosen(name: "dark"))
         }
@@ -151,16 +155,17 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     func `an account's log is not opened as the shared one, and nothing in it changes`()
         async throws
     {
-        let folder = try Folder()
-        let store = try await OfflineStore.open(at: folder.path("ada"), account: "ada")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.open(at: folder.appending("ada"), account: "ada")
         try await store.cities.save("lisbon", by: "ada")
         try await store.close()
         func bytes() throws -> [Data] {
-            try folder.names("ada").map { try Data(contentsOf: folder.path("ada/\($0)")) }
+            try folder.names(in: "ada").map { try Data(contentsOf: folder.appending("ada/\($0)")) }
         }
         let before = try bytes()
         #expect(
-            await code { _ = try await OfflineStore.openShared(at: folder.path("ada")) }
+            await code { _ = try await OfflineStore.openShared(at: folder.appending("ada")) }
                 == .wrongAccount)
         #expect(try bytes() == before)
     }
@@ -171,15 +176,16 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     func `a copied folder writes under a name of its own, a moved one under its old`()
         async throws
     {
-        let folder = try Folder()
-        let original = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let original = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         try await original.cities.save("lisbon", by: "ada")
         try await original.close()
         try folder.run("cp", "-r", "log", "copy")
         try folder.run("mv", "log", "moved")
 
-        let copy = try await OfflineStore.open(at: folder.path("copy"), account: "ada")
-        let moved = try await OfflineStore.open(at: folder.path("moved"), account: "ada")
+        let copy = try await OfflineStore.open(at: folder.appending("copy"), account: "ada")
+        let moved = try await OfflineStore.open(at: folder.appending("moved"), account: "ada")
         #expect(copy.events.incarnation != original.events.incarnation)
         #expect(moved.events.incarnation == original.events.incarnation)
         try await copy.cities.save("porto", by: "ada")
@@ -193,7 +199,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         #expect(copy.view(CitiesView.self).cityIDs == ["lisbon", "porto"])
         try await copy.close()
         try await moved.close()
-        let again = try await OfflineStore.open(at: folder.path("copy"), account: "ada")
+        let again = try await OfflineStore.open(at: folder.appending("copy"), account: "ada")
         #expect(again.events.incarnation == copy.events.incarnation)
         try await again.close()
     }
@@ -242,8 +248,9 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
 
     @Test(.verifies("ACC-3"))
     func `logout ends the sequences of changes, and the folder can be opened again`() async throws {
-        let folder = try Folder()
-        let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         let changes = store.notes(in: "lisbon").changes
         let seen = Task {
             var counts: [Int] = []
@@ -253,7 +260,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         try await store.notes.add("x", city: "lisbon", by: "ada")
         try await store.close()
         #expect(await seen.value.last == 1)
-        let again = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let again = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         #expect(again.notes(in: "lisbon").current.count == 1)
         try await again.close()
     }

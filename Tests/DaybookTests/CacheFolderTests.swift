@@ -70,23 +70,24 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     func `images lie in the cache folder, for their owner only, and none lies in the log's`()
         async throws
     {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let store = try await OfflineStore.open(
-            at: folder.url.appending(path: "log"), cache: folder.url.appending(path: "cache"))
+            at: folder.appending("log"), cache: folder.appending("cache"))
         try await store.images.store([1, 2], .thumbnail, "a")
         let image = try #require(store.view(ImagesView.self).image(.thumbnail, "a"))
         let path = store.images.path(of: image)
         #expect(
-            path == folder.url.path
+            path == folder.path
                 + "/cache/daybook-images/\(store.events.logID.text)/\(name([1, 2]))")
         for (path, mode) in [
             (path, 0o600), (store.images.files.directory, 0o700),
-            (folder.url.path + "/cache/daybook-images", 0o700),
+            (folder.path + "/cache/daybook-images", 0o700),
         ] {
             let attributes = try FileManager.default.attributesOfItem(atPath: path)
             #expect(attributes[.posixPermissions] as? Int == mode, "\(path)")
         }
-        #expect(try folder.names("log/files") == [])
+        #expect(try folder.names(in: "log/files") == [])
         await store.images.releaseMemory()
         #expect(await store.images.image(.thumbnail, "a") == [1, 2])
         try await store.close()
@@ -316,9 +317,10 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
         } throws: {
             ($0 as? EventError)?.code == .refused
         }
-        let folder = try Folder()
-        let outside = folder.url.appending(path: "outside").path
-        let cache = folder.url.appending(path: "cache")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let outside = folder.appending("outside").path
+        let cache = folder.appending("cache")
         for path in [outside, cache.path] {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: false)
@@ -326,7 +328,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
         try FileManager.default.createSymbolicLink(
             atPath: cache.path + "/daybook-images", withDestinationPath: outside)
         let store = try await OfflineStore.open(
-            at: folder.url.appending(path: "log"), cache: cache)
+            at: folder.appending("log"), cache: cache)
         await #expect(throws: FileStoreError.self) {
             try await store.images.store([1], .thumbnail, "a")
         }

@@ -11,15 +11,16 @@ import Testing
     func `a store with something unsynced is not erased, says how much, and goes on`()
         async throws
     {
-        let folder = try Folder()
-        let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         try await store.cities.save("lisbon", by: "ada")
         try await store.cities.save("porto", by: "ada")
         await #expect(throws: UnsyncedError(count: 2)) { try await store.erase() }
         try await store.cities.save("oslo", by: "ada")
         #expect(store.view(CitiesView.self).cityIDs.count == 3)
         try await store.close()
-        let again = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let again = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         #expect(again.view(CitiesView.self).cityIDs.count == 3)
         try await again.close()
     }
@@ -69,21 +70,22 @@ import Testing
     func `an erased store is closed, its folder is empty, and a new log can begin there`()
         async throws
     {
-        let folder = try Folder()
-        let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         try await store.cities.save("lisbon", by: "ada")
         try await store.events.checkpoint()
-        #expect(try folder.names("log").contains("checkpoints"))
+        #expect(try folder.names(in: "log").contains("checkpoints"))
         let changes = store.notes(in: "lisbon").changes
         try await store.erase(discardingUnsynced: true)
-        #expect(try folder.names("log") == [])
+        #expect(try folder.names(in: "log") == [])
         await #expect {
             try await store.cities.save("porto", by: "ada")
         } throws: {
             ($0 as? LogError)?.code == .closed
         }
         for await notes in changes { #expect(notes == []) }
-        let next = try await OfflineStore.open(at: folder.path("log"), account: "grace")
+        let next = try await OfflineStore.open(at: folder.appending("log"), account: "grace")
         #expect(next.view(CitiesView.self).cityIDs == [])
         #expect(next.events.incarnation != store.events.incarnation)
         try await next.close()
@@ -94,8 +96,9 @@ import Testing
         async throws
     {
         for _ in 0..<20 {
-            let folder = try Folder()
-            let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+            let folder = try TemporaryFolder()
+            defer { folder.remove() }
+            let store = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
             let note = try await store.notes.add("0", city: "lisbon", by: "ada")
             for number in 1...5 {
                 try await store.notes.update(note.id, "\(number)", by: "ada")
@@ -105,17 +108,18 @@ import Testing
             async let checkpoint: Void? = try? store.events.checkpoint()
             try await store.erase(discardingUnsynced: true)
             _ = await (compaction, checkpoint)
-            #expect(try folder.names("log") == [])
+            #expect(try folder.names(in: "log") == [])
         }
     }
 
     @Test(.verifies("ACC-5"))
     func `what a symbolic link leads to is left alone`() async throws {
-        let folder = try Folder()
-        let outside = folder.path("outside")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let outside = folder.appending("outside")
         try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: false)
-        try Data("dear".utf8).write(to: folder.path("outside/letter"))
-        let store = try await OfflineStore.open(at: folder.path("log"), account: "ada")
+        try Data("dear".utf8).write(to: folder.appending("outside/letter"))
+        let store = try await OfflineStore.open(at: folder.appending("log"), account: "ada")
         try folder.run("ln", "-s", "../outside", "log/folder")
         try folder.run("ln", "-s", "../outside/letter", "log/file")
         try folder.run("ln", "-s", "nowhere", "log/dangling")
@@ -123,8 +127,8 @@ import Testing
         try folder.run("ln", "-s", "../../../outside", "log/mine/inner/folder")
         try folder.run("mkfifo", "log/mine/pipe")
         try await store.erase()
-        #expect(try folder.names("log") == [])
-        #expect(try folder.names("outside") == ["letter"])
-        #expect(try Data(contentsOf: folder.path("outside/letter")) == Data("dear".utf8))
+        #expect(try folder.names(in: "log") == [])
+        #expect(try folder.names(in: "outside") == ["letter"])
+        #expect(try Data(contentsOf: folder.appending("outside/letter")) == Data("dear".utf8))
     }
 }

@@ -9,15 +9,16 @@ import Testing
 @Suite struct SymbolicLinkTests {
     @Test(.verifies("CHK-1", "FILE-1"))
     func `a folder of the log that is a symbolic link is not written through`() async throws {
-        let folder = try Folder()
-        let store = try await OfflineStore.open(at: folder.path("log"))
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.open(at: folder.appending("log"))
         try await store.cities.save("lisbon", by: "ada")
-        let elsewhere = folder.path("elsewhere")
+        let elsewhere = folder.appending("elsewhere")
         try FileManager.default.createDirectory(
             at: elsewhere, withIntermediateDirectories: false)
         for name in ["checkpoints", "files"] {
             try FileManager.default.createSymbolicLink(
-                at: folder.path("log/\(name)"), withDestinationURL: elsewhere)
+                at: folder.appending("log/\(name)"), withDestinationURL: elsewhere)
         }
         await #expect {
             try await store.events.checkpoint()
@@ -26,6 +27,6 @@ import Testing
             try await store.files.add([1])
         } throws: { "\($0)".contains("symbolic link") }
         try await store.close()
-        #expect(try folder.names("elsewhere") == [])
+        #expect(try folder.names(in: "elsewhere") == [])
     }
 }

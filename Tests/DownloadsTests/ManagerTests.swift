@@ -405,17 +405,16 @@ private let incoming = "/log/files/incoming"
     func `partial files are the owner's alone, and links are not followed`()
         async throws
     {
-        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
         func mode(_ url: URL) throws -> Int {
             let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
             return try #require(attributes[.posixPermissions] as? Int)
         }
         let city = SampleCity(sizes: [50_000])
-        let cache = folder.appending(path: "caches/downloads")
+        let cache = folder.appending("caches/downloads")
         let bench = try await Bench(
-            POSIXFileSystem(), at: folder.appending(path: "log").path,
+            POSIXFileSystem(), at: folder.log,
             options: { $0.cacheFolder = cache.path }
         ) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
@@ -429,7 +428,7 @@ private let incoming = "/log/files/incoming"
         // Somebody puts a link where a part was.
         try await bench.manager.pause(job.id)
         try await eventually { bench.manager.job(job.id)?.status == .paused }
-        let victim = folder.appending(path: "victim")
+        let victim = folder.appending("victim")
         try Data("mine".utf8).write(to: victim)
         let part = own.appending(path: try #require(found.first { $0.hasSuffix(".part") }))
         try await bench.stop()

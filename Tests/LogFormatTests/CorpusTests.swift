@@ -2,6 +2,7 @@
 
 import DaybookTestKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct CorpusTests {
@@ -9,10 +10,9 @@ import Testing
 
     /// Hands out a folder that is not there yet, and removes it.
     private func inFolder(_ body: (String) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "corpus-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try body(folder.path)
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        try body(folder.appending("corpus").path)
     }
 
     @Test func `what is kept comes back in order, once each, for its property only`() throws {

@@ -28,11 +28,9 @@ import Testing
     //  look up             next segment         list again
     @Test(.verifies("CMP-24", "REC-6"))
     func `appends, compaction and readers at once`() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/daybook-\(UUID())"
-        try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let path = folder + "/log"
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let path = folder.log
         let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
         let shared = Shared()
         let commits: UInt64 = TestLog.isDebug ? 200 : 3_000

@@ -103,13 +103,13 @@ private struct LinksStay: FileSystem {
 
     @Test(.verifies("ACC-6"))
     func `a symbolic link that cannot be removed is not followed`() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/" + UUID().uuidString
-        let (log, other) = (folder + "/log", folder + "/other")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let (log, other) = (folder.log, folder.path + "/other")
         for path in [log, other] {
             try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true)
+                atPath: path, withIntermediateDirectories: false)
         }
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         try Data([1]).write(to: URL(filePath: other + "/doc"))
         try FileManager.default.createSymbolicLink(
             atPath: log + "/photos", withDestinationPath: other)

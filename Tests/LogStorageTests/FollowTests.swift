@@ -315,9 +315,9 @@ private struct Followed {
     func `readers follow a busy writer through 50 rolls, kills, reopenings and 10 compactions`()
         async throws
     {
-        let directory = FileManager.default.temporaryDirectory
-            .appending(path: "daybook-follow-\(UUID().uuidString)").path
-        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let directory = folder.log
         let rolls = 50
         /// The last position, known once the writer is done.
         final class End: Sendable { let position = Mutex<Position?>(nil) }

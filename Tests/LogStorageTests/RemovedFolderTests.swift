@@ -11,11 +11,9 @@ import Testing
 @Suite struct RemovedFolderTests {
     /// A folder of its own on the machine's disk, with a log in it.
     private func onDisk(_ body: (_ path: String, _ log: Log) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/" + UUID().uuidString
-        try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let path = folder + "/log"
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let path = folder.log
         let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
         try append(to: log)
         try body(path, log)

@@ -63,15 +63,13 @@ import Testing
         }()
 
         func withCopy<R>(_ body: (String) throws -> R) throws -> R {
-            let copy = FileManager.default.temporaryDirectory
-                .appending(path: "daybook-vector-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
-            defer { try? FileManager.default.removeItem(at: copy) }
+            let copy = try TemporaryFolder()
+            defer { copy.remove() }
             let source = Self.folder.appending(path: name)
             for file in try FileManager.default.contentsOfDirectory(atPath: source.path)
             where file.hasSuffix(".lz4") {
                 let data = try Data(contentsOf: source.appending(path: file))
-                try data.write(to: copy.appending(path: file))
+                try data.write(to: copy.appending(file))
             }
             return try body(copy.path)
         }

@@ -10,14 +10,14 @@
     @testable import Replay
 
     /// A folder with `/proc` and `/sys` as a kernel would have them.
-    private final class Kernel {
-        let root = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
+    private struct Kernel {
+        private let root: TemporaryFolder
         var path: NetworkPath { LinuxNetwork(root: root.path).path }
 
-        deinit { try? FileManager.default.removeItem(at: root) }
+        init() throws { root = try TemporaryFolder() }
 
         func write(_ path: String, _ text: String) throws {
-            let url = root.appending(path: path)
+            let url = root.appending(path)
             try FileManager.default.createDirectory(
                 at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(text.utf8).write(to: url)
@@ -51,7 +51,7 @@
                 ("wlan0", "wlan", NetworkPath.wifi), ("eth0", nil, .wifi), ("br0", "bridge", .wifi),
                 ("wwan0", nil, .cellular), ("enx5", "wwan", .cellular), ("ppp0", "ppp", .cellular),
             ] as [(String, String?, NetworkPath)] {
-                let kernel = Kernel()
+                let kernel = try Kernel()
                 try kernel.add(interface, type: type)
                 try kernel.route([(interface, 100), (interface, nil)])
                 #expect(kernel.path == path, "\(interface)")
@@ -61,7 +61,7 @@
         @Test func `without a default route there is no network, nor with one that leads nowhere`()
             throws
         {
-            let kernel = Kernel()
+            let kernel = try Kernel()
             #expect(kernel.path == .none)
             try kernel.add("eth0")
             try kernel.route([("eth0", nil)])
@@ -82,7 +82,7 @@
         @Test func `the route with the least metric counts, and of a tunnel what it runs over`()
             throws
         {
-            let kernel = Kernel()
+            let kernel = try Kernel()
             for (interface, type) in [("wwan0", "wwan"), ("wlan0", "wlan"), ("wg0", "wireguard")] {
                 try kernel.add(interface, type: type)
             }
@@ -102,7 +102,7 @@
         }
 
         @Test func `a default route of version 6 is one, too`() throws {
-            let kernel = Kernel()
+            let kernel = try Kernel()
             try kernel.add("wwan0", type: "wwan")
             let zeros = String(repeating: "0", count: 32)
             func line(_ destination: String, _ length: String, _ flags: String, _ name: String)
@@ -122,7 +122,7 @@
         }
 
         @Test func `files that are none are no network`() throws {
-            let kernel = Kernel()
+            let kernel = try Kernel()
             for text in [
                 "", "\n\n", "eth0", "a b c d e f g h i j k", "\u{0}\u{FFFD}", "eth0\t00000000",
             ] {

@@ -86,11 +86,11 @@ private final class Records: Sendable {
 
     @Test(.verifies("SEC-1"))
     func `whatever the server answers, the token shows up nowhere`() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let records = Records()
         let store = try await EventStore.open(
-            at: folder.path, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+            at: folder.log, catalogue: OfflineModel.catalogue, views: [Outbox.self])
         try await store.append(CitySaved(userId: "u", cityId: "lisbon"))
         let secrets = InMemorySecretStore()
         let asked = Mutex(0)
@@ -120,17 +120,14 @@ private final class Records: Sendable {
         try await store.close()
         #expect(!records.all.isEmpty)
         for line in records.all { #expect(!line.contains(Self.secret)) }
-        let tool = try #require(FileManager.default.enumerator(atPath: folder.path))
-        var files = 0
-        for case let name as String in tool {
-            guard let bytes = try? Data(contentsOf: folder.appending(path: name)) else { continue }
-            files += 1
+        let files = try folder.image()
+        for (name, bytes) in files {
             #expect(Array(bytes).firstRange(of: Array(Self.secret.utf8)) == nil, "\(name)")
         }
-        #expect(files > 1)
+        #expect(files.count > 1)
         // What is compressed is read as well.
         let again = try await EventStore.open(
-            at: folder.path, catalogue: OfflineModel.catalogue, views: [Outbox.self])
+            at: folder.log, catalogue: OfflineModel.catalogue, views: [Outbox.self])
         var position: UInt64 = 1
         while let event = try await again.event(at: Position(position)) {
             Self.expectSilence(event)

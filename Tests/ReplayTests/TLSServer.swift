@@ -4,6 +4,7 @@
 import DaybookTestKit
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Replay
@@ -14,7 +15,7 @@ final class TLSServer {
     /// The server's own certificate, which is its own authority.
     var authoritiesFile: String { folder.path + "/certificate" }
     private let process = Process()
-    private let folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
+    private let folder: TemporaryFolder
     private let text = Text()
 
     private final class Text: Sendable {
@@ -27,7 +28,7 @@ final class TLSServer {
     ///
     /// - Parameter asksForCertificate: whether only the client with `clientCertificate` is served.
     init(asksForCertificate: Bool = false) throws {
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        folder = try TemporaryFolder()
         let path = folder.path
         try Self.makeCertificate("127.0.0.1", path + "/key", path + "/certificate")
         try Self.makeCertificate("phone", path + "/client-key", path + "/client")
@@ -87,7 +88,7 @@ final class TLSServer {
         try Self.openssl(
             ["pkcs12", "-export", "-inkey", path + "/client-key", "-in", path + "/client"]
                 + ["-out", path + "/client.p12", "-passout", "pass:secret"])
-        let bytes = try Data(contentsOf: folder.appending(path: "client.p12"))
+        let bytes = try Data(contentsOf: folder.appending("client.p12"))
         return ClientCertificate(pkcs12: Array(bytes), password: password)
     }
 
@@ -97,6 +98,5 @@ final class TLSServer {
         // Not SIGTERM: openssl was seen to outlive it, and the wait for it never ended.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
-        try? FileManager.default.removeItem(at: folder)
     }
 }

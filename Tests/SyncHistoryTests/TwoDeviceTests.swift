@@ -12,22 +12,17 @@ import Testing
 /// The server's storage behind a transport, without a network.
 private final class StorageServer: Transport {
     let storage: SQLiteEventStorage
-    private let folder: URL
+    private let folder: TemporaryFolder
     private let clock: VirtualClock
 
     init(_ clock: VirtualClock) throws {
         self.clock = clock
-        folder = FileManager.default.temporaryDirectory
-            .appending(path: "daybook-devices-\(UUID())", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        folder = try TemporaryFolder()
         storage = try SQLiteEventStorage(
-            path: folder.appending(path: "events.db").path, catalogue: OfflineModel.catalogue)
+            path: folder.appending("events.db").path, catalogue: OfflineModel.catalogue)
     }
 
-    deinit {
-        try? storage.close()
-        try? FileManager.default.removeItem(at: folder)
-    }
+    deinit { try? storage.close() }
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         let date = clock.milliseconds / 1_000 * 1_000

@@ -19,7 +19,7 @@ import Testing
     private static func server(
         _ fixture: StorageFixture, _ options: String...
     ) throws -> ServerProcess {
-        let file = fixture.folder.appending(path: "tokens")
+        let file = fixture.folder.appending("tokens")
         try "\(token) ana\noperator @operator\n".write(to: file, atomically: true, encoding: .utf8)
         return try ServerProcess(
             database: fixture.path, options: ["--token-file", file.path] + options)
@@ -449,7 +449,7 @@ import Testing
     @Test(.verifies("OPS-4")) func `a token that asks too often waits, and others do not`()
         async throws
     {
-        let file = fixture.folder.appending(path: "two-tokens")
+        let file = fixture.folder.appending("two-tokens")
         try "fast ana\nquiet bob\n".write(to: file, atomically: true, encoding: .utf8)
         let server = try ServerProcess(
             database: fixture.path, options: ["--token-file", file.path, "--rate", "1"])

@@ -12,7 +12,7 @@ import Testing
     init() throws { fixture = try StorageFixture() }
 
     private func server(_ options: String...) throws -> ServerProcess {
-        let file = fixture.folder.appending(path: "tokens")
+        let file = fixture.folder.appending("tokens")
         try "token-of-ana ana\ntoken-of-bob bob\noperator @operator\n"
             .write(to: file, atomically: true, encoding: .utf8)
         return try ServerProcess(
@@ -299,10 +299,10 @@ import Testing
 
     @Test(.verifies("OPS-1", "OPS-3"))
     func `a token file may be a symbolic link, with CRLF and a byte order mark`() throws {
-        let file = fixture.folder.appending(path: "secret")
+        let file = fixture.folder.appending("secret")
         try "\u{FEFF}# devices\r\ntoken-of-eva eva\r\n".write(
             to: file, atomically: true, encoding: .utf8)
-        let link = fixture.folder.appending(path: "link")
+        let link = fixture.folder.appending("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
         let server = try ServerProcess(
             database: fixture.path, options: ["--token-file", link.path])
@@ -311,10 +311,10 @@ import Testing
 
     @Test(.verifies("OPS-3"))
     func `a link does not hide that its token file may be written by all`() throws {
-        let file = fixture.folder.appending(path: "secret")
+        let file = fixture.folder.appending("secret")
         try "token-of-eva eva\n".write(to: file, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
-        let link = fixture.folder.appending(path: "link")
+        let link = fixture.folder.appending("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
         let end = try ServerProcess.run([
             "--port", "0", "--database", "sqlite:\(fixture.path)", "--token-file", link.path,
@@ -324,7 +324,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-3")) func `a token file that is no file is refused at once`() throws {
-        let pipe = fixture.folder.appending(path: "pipe").path
+        let pipe = fixture.folder.appending("pipe").path
         #expect(mkfifo(pipe, 0o600) == 0)
         let begin = ContinuousClock.now
         for path in [pipe, fixture.folder.path] {
@@ -342,7 +342,7 @@ import Testing
             Data([0x61, 0xFF, 0x20, 0x61, 0x0A]), Data("SHA256:0123 ana\n".utf8),
         ])
     func `what is neither a token nor a digest is refused`(content: Data) throws {
-        let file = fixture.folder.appending(path: "tokens")
+        let file = fixture.folder.appending("tokens")
         try content.write(to: file)
         let end = try ServerProcess.run([
             "--port", "0", "--database", "sqlite:\(fixture.path)", "--token-file", file.path,

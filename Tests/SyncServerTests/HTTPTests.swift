@@ -97,7 +97,7 @@ import Testing
 
     @Test(.verifies("SYNC-3"))
     func `a token names its account, and without one there is nothing`() async throws {
-        let tokens = fixture.folder.appending(path: "tokens")
+        let tokens = fixture.folder.appending("tokens")
         try "# device tokens\nfirst-token ana\n\nsecond-token bob\n"
             .write(to: tokens, atomically: true, encoding: .utf8)
         let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
@@ -124,7 +124,7 @@ import Testing
     func `a request for another account than the token's is refused, and nothing is done`()
         async throws
     {
-        let tokens = fixture.folder.appending(path: "tokens")
+        let tokens = fixture.folder.appending("tokens")
         try "ana-token ana\nodd-token Zoë%2f\n"
             .write(to: tokens, atomically: true, encoding: .utf8)
         let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
@@ -241,7 +241,7 @@ import Testing
 
     @Test(.verifies("SYNC-9"))
     func `of several faults the first in the order of checks is the answer`() async throws {
-        let tokens = fixture.folder.appending(path: "tokens")
+        let tokens = fixture.folder.appending("tokens")
         try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
         let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
         let stranger = ServerClient(base: server.base)
@@ -310,9 +310,9 @@ import Testing
 
     @Test(.verifies("SYNC-43"))
     func `what the server logs holds nothing of an event, and no token`() async throws {
-        let tokens = fixture.folder.appending(path: "tokens")
+        let tokens = fixture.folder.appending("tokens")
         try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
-        let file = fixture.folder.appending(path: "messages")
+        let file = fixture.folder.appending("messages")
         try Data().write(to: file)
         let server = try ServerProcess(
             database: fixture.path, messages: FileHandle(forWritingTo: file), "--token-file",
@@ -357,7 +357,7 @@ import Testing
         try expect(64, "loopback", ["--database", database, "--host", "0.0.0.0"])
         try expect(74, "token file", ["--database", database, "--token-file", "/nowhere"])
         try expect(74, "No such file", ["--database", "sqlite:/nowhere/a.db"])
-        let tokens = fixture.folder.appending(path: "tokens")
+        let tokens = fixture.folder.appending("tokens")
         try "secret-token\n".write(to: tokens, atomically: true, encoding: .utf8)
         let end = try ServerProcess.run(
             ["--port", "0", "--database", database, "--token-file", tokens.path])

@@ -20,13 +20,13 @@ import Testing
         try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
             .filter { $0.hasPrefix("events.db") }
             .reduce(into: Data()) {
-                $0 += try Data(contentsOf: fixture.folder.appending(path: $1))
+                $0 += try Data(contentsOf: fixture.folder.appending($1))
             }
     }
 
     @Test(.verifies("OPS-10"))
     func `a mistyped path is no empty database`() throws {
-        let path = fixture.folder.appending(path: "typo.db").path
+        let path = fixture.folder.appending("typo.db").path
         for command in [["erase", "--account", "ana"], ["prune", "--unused-for", "1d"]] {
             let done = try ServerProcess.run(command + ["--yes", "--database", "sqlite:\(path)"])
             #expect(done.status == 66)
@@ -232,7 +232,7 @@ import Testing
     }
 
     private func tokens() throws -> String {
-        let file = fixture.folder.appending(path: "tokens")
+        let file = fixture.folder.appending("tokens")
         try "first ana\nsecond bob\n".write(to: file, atomically: true, encoding: .utf8)
         return file.path
     }

@@ -12,7 +12,7 @@ import Testing
     init() throws { fixture = try StorageFixture() }
 
     private func file(_ name: String, _ text: String) throws -> String {
-        let file = fixture.folder.appending(path: name)
+        let file = fixture.folder.appending(name)
         try text.write(to: file, atomically: true, encoding: .utf8)
         return file.path
     }
@@ -89,7 +89,7 @@ import Testing
         ] {
             let path = try file("tokens", text)
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-            let messages = fixture.folder.appending(path: "messages")
+            let messages = fixture.folder.appending("messages")
             try Data().write(to: messages)
             let server = try ServerProcess(
                 database: fixture.path, messages: FileHandle(forWritingTo: messages),
@@ -130,8 +130,8 @@ import Testing
     }
 
     @Test(.verifies("OPS-2")) func `what leaves the machine does so in TLS`() async throws {
-        let key = fixture.folder.appending(path: "key.pem").path
-        let certificate = fixture.folder.appending(path: "certificate.pem").path
+        let key = fixture.folder.appending("key.pem").path
+        let certificate = fixture.folder.appending("certificate.pem").path
         let made = try run(
             "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
             "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
@@ -190,8 +190,8 @@ import Testing
     ///
     /// - Returns: the options that name them.
     private func certificate(_ kind: String, _ name: String = "made") throws -> [String] {
-        let key = fixture.folder.appending(path: "\(name)-key.pem").path
-        let certificate = fixture.folder.appending(path: "\(name)-certificate.pem").path
+        let key = fixture.folder.appending("\(name)-key.pem").path
+        let certificate = fixture.folder.appending("\(name)-certificate.pem").path
         let made = try run(
             "openssl", "req", "-x509", "-newkey", kind, "-nodes", "-days", "2", "-subj",
             "/CN=localhost", "-keyout", key, "-out", certificate)
@@ -212,7 +212,7 @@ import Testing
 
     @Test(.verifies("OPS-3"))
     func `SIGHUP does not end a server that has no token file`() async throws {
-        let messages = fixture.folder.appending(path: "messages")
+        let messages = fixture.folder.appending("messages")
         try Data().write(to: messages)
         let server = try ServerProcess(
             database: fixture.path, messages: FileHandle(forWritingTo: messages), options: [])
@@ -305,7 +305,7 @@ import Testing
         async throws
     {
         let tokens = try file("tokens", "key-of-ana ana\n")
-        let messages = fixture.folder.appending(path: "messages")
+        let messages = fixture.folder.appending("messages")
         try Data().write(to: messages)
         let server = try ServerProcess(
             database: fixture.path, messages: FileHandle(forWritingTo: messages), "--token-file",

@@ -2,6 +2,7 @@
 // right to mount, which tests on Linux have as root.
 
 import Foundation
+import TestSupport
 import Testing
 
 /// A small, mounted disk.
@@ -9,9 +10,10 @@ final class SmallDisk {
     /// Why there is no disk.
     struct Failure: Error { let command: [String] }
 
+    /// Holds the file and the place where it is mounted.
+    private let base: TemporaryFolder
     /// Where it is mounted.
-    let folder: URL
-    private let image: URL
+    var folder: URL { base.appending("disk") }
     private var filling: URL { folder.appending(path: "filling") }
 
     /// Whether a disk can be mounted here; without, tests that need one are left out.
@@ -19,10 +21,9 @@ final class SmallDisk {
 
     /// Makes and mounts a disk.
     init(megabytes: Int) throws {
-        let base = FileManager.default.temporaryDirectory.appending(path: "daybook-disk-\(UUID())")
-        image = base.appending(path: "image")
-        folder = base.appending(path: "disk")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        base = try TemporaryFolder()
+        let image = base.appending("image")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         try Self.run("truncate", "-s", "\(megabytes)M", image.path)
         // Without blocks kept for the superuser, who runs the tests.
         try Self.run("mkfs.ext4", "-q", "-m", "0", image.path)
@@ -30,9 +31,8 @@ final class SmallDisk {
     }
 
     deinit {
-        // A server that is still ending may hold files.
+        // A server that is still ending may hold files. What remains goes with `base`.
         try? Self.run("umount", "--lazy", folder.path)
-        try? FileManager.default.removeItem(at: image.deletingLastPathComponent())
     }
 
     /// Fills the disk up to its last byte.

@@ -5,21 +5,17 @@ import EventSourcing
 import Foundation
 import GRDB
 import SyncServerStorage
+import TestSupport
 import Testing
 
 /// A database for one test; its folder goes with it.
 final class StorageFixture: DatabaseFixture {
-    let folder: URL
-    var path: String { folder.appending(path: "events.db").path }
+    let folder: TemporaryFolder
+    var path: String { folder.appending("events.db").path }
 
     static let catalogue = OfflineModel.catalogue
 
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: folder) }
+    init() throws { folder = try TemporaryFolder() }
 
     var location: String { "sqlite:\(path)" }
 

@@ -3,6 +3,7 @@
 import DaybookOffline
 import DaybookTestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// Makes and changes such a log.

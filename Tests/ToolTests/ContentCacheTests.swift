@@ -94,6 +94,7 @@ import Testing
         async throws
     {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let (files, pages) = try Self.roundTrip(folder)
         // Two lists; of each of two cities its languages, pages of three kinds in two languages, and
         // two pictures with their list.
@@ -115,6 +116,7 @@ import Testing
     @Test(.verifies("CONT-35", "TOOL-30", "TOOL-31"), .enabled(if: hasRealPages))
     func `real pages go through a folder into another log and out again`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let run = try ToolRun.logtool("import", folder.log, Self.realPages)
         #expect(run.output == "{\"appended\":233,\"skipped\":0,\"lines\":233}\n")
         let pages = try Self.roundTrip(folder).pages
@@ -153,6 +155,7 @@ import Testing
         async throws
     {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let out = folder.path + "/out"
         for more in [["--from", "1"], ["--to", "1"], ["--type", "daybook.page.stored"]] {
             let run = try ToolRun.logtool(
@@ -173,6 +176,7 @@ import Testing
     @Test(.verifies("CONT-32", "TOOL-30"))
     func `only what an export could have written is replaced, and only when told`() async throws {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let files = FileManager.default
         let out = folder.path + "/out"
         // An empty folder will do.
@@ -219,6 +223,7 @@ import Testing
         async throws
     {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let files = FileManager.default
         let out = folder.path + "/out"
         func refused(_ name: String) throws {
@@ -264,6 +269,7 @@ import Testing
     @Test(.verifies("CONT-34", "TOOL-31"))
     func `links are not followed, and what is wrong is named with its place`() async throws {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let files = FileManager.default
         let (log, source) = (folder.path + "/other", folder.path + "/source")
         func spoiled(_ body: () throws -> Void) throws -> ToolRun {
@@ -322,6 +328,7 @@ import Testing
     func `a damaged file is left out, the rest is written, and the exit code says so`() async throws
     {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let file = folder.log + "/files/\(FileID(of: Array("augsburg".utf8)))"
         try Data("other".utf8).write(to: URL(filePath: file))
         let run = try Self.export(folder.log, folder.path + "/out")
@@ -336,6 +343,7 @@ import Testing
         async throws
     {
         let folder = try await Self.sample()
+        defer { folder.remove() }
         let out = folder.path + "/out"
         #expect(try Self.export(folder.log, out).status == 0)
         let image = Self.image(out)
@@ -359,6 +367,7 @@ import Testing
     @Test(.verifies("TOOL-30", "TOOL-31"))
     func `what a folder or a log says does not drive the terminal`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let source = folder.path + "/source"
         try FileManager.default.createDirectory(
             atPath: source, withIntermediateDirectories: false)

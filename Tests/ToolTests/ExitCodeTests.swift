@@ -12,7 +12,9 @@ import Testing
         async throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let copy = try TemporaryFolder()
+        defer { copy.remove() }
         let store = try await EventStore.open(
             at: folder.log, catalogue: OfflineModel.catalogue, views: [Outbox.self])
         for number in 0..<50 {
@@ -75,6 +77,7 @@ import Testing
     @Test(.verifies("SEG-1", "TOOL-2"))
     func `a folder that holds other things is 66 and is left alone`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         _ = try folder.file("holiday.jpg", content: "x")
         for command in ["inspect", "verify", "views", "compact"] {
             #expect(try ToolRun.logtool(command, folder.path).status == 66)
@@ -90,6 +93,7 @@ import Testing
         throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         var lines = try sampleLines()
         let sound = lines
         lines[29] = String(lines[29].dropLast(3))
@@ -106,6 +110,7 @@ import Testing
     @Test(.verifies("TOOL-2"))
     func `an id with other content stops an import with its number`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let lines = try sampleLines()
         let changed = lines[0].replacing(
             "\"wifiOnlyDownload\":false", with: "\"wifiOnlyDownload\":true")
@@ -118,6 +123,7 @@ import Testing
 
     @Test(.verifies("TOOL-2")) func `a newer format is 65 and says to update`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         try damage(folder) { bytes in
             bytes[16] = 2
             bytes.replaceSubrange(508..<512, with: Self.checksum(bytes))
@@ -135,6 +141,7 @@ import Testing
         throws
     {
         let folder = try importedSample()
+        defer { folder.remove() }
         try damage(folder) { bytes in
             bytes[24] = 0x80
             bytes.replaceSubrange(508..<512, with: Self.checksum(bytes))
@@ -157,6 +164,7 @@ import Testing
     @Test(.verifies("TOOL-2", "TOOL-3", "TOOL-21"))
     func `two writers at once: the second gets 75, readers go on`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let holder = Process()
         holder.executableURL = Tool.binary("logtool")
         let feed = Pipe()
@@ -182,6 +190,7 @@ import Testing
 
     @Test(.verifies("TOOL-2")) func `a position that the log does not have yet is 65`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let run = try ToolRun.logtool("views", folder.log, "notes", "--at", "10000")
         #expect(run.status == 65)
     }
@@ -213,6 +222,7 @@ import Testing
     @Test(.verifies("TOOL-51", "SEC-23"))
     func `a token in the clear is refused with the option that allows it`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         try "xyzzy".write(toFile: folder.log + ".token", atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: folder.log + ".token") }
         let arguments = [
@@ -230,6 +240,7 @@ import Testing
     @Test(.verifies("SEC-23"))
     func `a proxy of the environment sees no token and no plain request`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let proxy = try LocalServer { _ in .reply(502) }
         let server = try LocalServer { _ in .reply(503) }
         try "xyzzy".write(toFile: folder.log + ".token", atomically: true, encoding: .utf8)
@@ -257,6 +268,7 @@ import Testing
     @Test(.verifies("TOOL-51", "RPL-12"))
     func `a silent server is waited for once`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let server = try LocalServer { _ in .script { $0.waitForEnd() } }
         let run = try ToolRun.logtool(
             "replay", folder.log, "--to", server.base, "--once", "--timeout", "0.5")
@@ -270,7 +282,9 @@ import Testing
         async throws
     {
         let folder = try importedSample()
+        defer { folder.remove() }
         let empty = try TemporaryFolder()
+        defer { empty.remove() }
         try #require(try ToolRun.logtool("import", empty.log, "-", input: "").status == 0)
         let server = try LocalServer { _ in
             .reply(200, headers: [("Daybook-Account", "bob")], body: Array("[]".utf8))
@@ -291,6 +305,7 @@ import Testing
     @Test(.verifies("RPL-7", "TOOL-2", "TOOL-5"))
     func `nobody listening is 75, and the outbox is as before`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let run = try ToolRun.logtool(
             "replay", folder.log, "--to", "http://127.0.0.1:9", "--once")
         #expect(run.status == 75)

@@ -24,6 +24,7 @@ import Testing
     @Test(.verifies("TOOL-10", "LINE-3"))
     func `lines leave the log as they are stored, without their place in it`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         for vector in ["rolled", "sealed", "closed", "compacted"] {
             let stored = try ToolRun.logtool("inspect", Self.vector(vector), "--events").output
             // The lines of these logs that came from elsewhere are told by their position.
@@ -41,6 +42,7 @@ import Testing
     @Test(.verifies("TOOL-10"))
     func `a log made from an export has the same ids, types and data, in the same order`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let export = folder.path + "/export.ndjson"
         #expect(try ToolRun.logtool("export", folder.log, export).status == 0)
@@ -67,6 +69,7 @@ import Testing
 
     @Test(.verifies("TOOL-10")) func `a part of a log can be exported`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let notes = try ToolRun.logtool(
             "export", folder.log, "-", "--type", "daybook.note.added", "--from", "10", "--to", "40")
@@ -83,6 +86,7 @@ import Testing
         throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         for (vector, events, place) in [("damaged", 2, "byte 1007"), ("cut", 4, "byte 1309")] {
             let export = folder.path + "/\(vector)"
             let run = try ToolRun.logtool("export", Self.vector(vector), export)
@@ -101,6 +105,7 @@ import Testing
     @Test(.verifies("TOOL-10"), arguments: [SIGINT, SIGTERM, SIGHUP])
     func `a signal leaves no file, however early it comes`(signal: Int32) async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let filler = String(repeating: "x", count: 10_000)
         let lines = (0..<1_000).map { _ in
             """
@@ -137,6 +142,7 @@ import Testing
         async throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let store = try await OfflineStore.open(at: URL(filePath: folder.log))
         try await store.settings.put(.themeMode, "dark")
@@ -165,6 +171,7 @@ import Testing
         async throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let store = try await OfflineStore.open(at: URL(filePath: folder.log))
         let file = URL(filePath: folder.path + "/own.ndjson")
@@ -195,6 +202,7 @@ import Testing
     @Test(.verifies("TOOL-10", "TOOL-2"))
     func `a file is not written over, nor put in the log, and none is left half written`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let export = try folder.file("export", content: "mine").path
         let refused = try ToolRun.logtool("export", folder.log, export)

@@ -9,10 +9,8 @@ import Testing
     private final class Following {
         private let process = Process()
         private let output: URL
-        private let folder: TemporaryFolder
 
         init(_ arguments: [String], in folder: TemporaryFolder) throws {
-            self.folder = folder
             output = try folder.file("followed-\(UUID().uuidString)")
             process.executableURL = Tool.binary("logtool")
             process.arguments = arguments
@@ -58,6 +56,7 @@ import Testing
         signal: Int32
     ) async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let (first, second) = try halves()
         try #require(try ToolRun.logtool("import", folder.log, "-", input: first).status == 0)
         let following = try Following(
@@ -75,6 +74,7 @@ import Testing
     @Test(.verifies("TOOL-3"))
     func `following ends by itself at its limit and behind its last position`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let (first, second) = try halves()
         try #require(try ToolRun.logtool("import", folder.log, "-", input: first).status == 0)
         let count = first.split(separator: "\n").count

@@ -49,9 +49,11 @@ import Testing
 
     @Test(.verifies("TOOL-1", "TOOL-4")) func `import says what it did`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         try check("import", ToolRun.logtool("import", folder.log, Tool.sample))
         try check("import-again", ToolRun.logtool("import", folder.log, Tool.sample))
         let other = try TemporaryFolder()
+        defer { other.remove() }
         try check(
             "import-ack",
             ToolRun.logtool("import", other.log, Tool.sample, "--ack", "--batch", "7"))
@@ -62,6 +64,7 @@ import Testing
         throws
     {
         let folder = try importedSample()
+        defer { folder.remove() }
         let lines = try ToolRun.logtool("inspect", folder.log)
         #expect(
             try ToolRun.logtool("inspect", folder.log, "--output", "json").output == lines.output)
@@ -81,6 +84,7 @@ import Testing
 
     @Test(.verifies("TOOL-1")) func `inspect shows a summary and the events`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         try check("inspect", ToolRun.logtool("inspect", folder.log, "--output", "ndjson"))
         try check("inspect-table", ToolRun.logtool("inspect", folder.log, "--output", "table"))
         try check(
@@ -102,6 +106,7 @@ import Testing
         arguments: ["cities", "notes", "preferences", "progress", "outbox"])
     func `views are printed by key`(view: String) throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         try check("view-\(view)", ToolRun.logtool("views", folder.log, view))
         try check(
             "view-\(view)-table", ToolRun.logtool("views", folder.log, view, "--output", "table"))
@@ -110,6 +115,7 @@ import Testing
 
     @Test(.verifies("VIEW-11")) func `downloads are printed by their ids`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sampleDownloads).status == 0)
         try check("view-downloads", ToolRun.logtool("views", folder.log, "downloads"))
         try check(
@@ -122,6 +128,7 @@ import Testing
     @Test(.verifies("TOOL-30", "TOOL-31", "VIEW-16", "VIEW-17"))
     func `content is listed without its HTML, and written as a folder`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sampleContent).status == 0)
         for view in ["pages", "content"] {
             try check("view-\(view)", ToolRun.logtool("views", folder.log, view))
@@ -150,6 +157,7 @@ import Testing
     @Test(.verifies("CMP-28", "OUT-7", "TOOL-1", "TOOL-20", "TOOL-21"))
     func `compact says what went and what was kept, and the views stay as they were`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         func ship() throws {
             let server = try RunningServer(database: folder.path + "/server.sqlite")
             defer { server.kill() }
@@ -184,6 +192,7 @@ import Testing
     @Test(.verifies("REC-7", "TOOL-2"))
     func `verify prints nothing for a sound log and its findings for another`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         try check("verify", ToolRun.logtool("verify", folder.log))
         let segment = folder.log + "/00000000000000000001.lz4"
         var bytes = try Data(contentsOf: URL(filePath: segment))
@@ -195,6 +204,7 @@ import Testing
 
     @Test(.verifies("TOOL-10")) func `export says what it wrote`() throws {
         let folder = try importedSample()
+        defer { folder.remove() }
         let file = folder.path + "/export"
         try check("export", ToolRun.logtool("export", folder.log, file))
         try check(
@@ -205,6 +215,7 @@ import Testing
 
     @Test(.verifies("TOOL-11")) func `repair says what it would do and what it did`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let log = URL(filePath: folder.log)
         try FileManager.default.copyItem(
             at: Tool.root.appending(path: "Spec/vectors/damaged"), to: log)
@@ -218,6 +229,7 @@ import Testing
 
     @Test(.verifies("TOOL-23")) func `inspect says where states are stored`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
         try await log.store.checkpoint()
         try await log.answer(applied: [8...8])
@@ -236,6 +248,7 @@ import Testing
 
     @Test(.verifies("TOOL-22")) func `why tells the story of an event`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         try check("why", text: Self.stories(1...8, folder))
         try check(
             "why-table",
@@ -255,6 +268,7 @@ import Testing
 
     @Test(.verifies("TOOL-18")) func `parked lists what holds up the outbox`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         try check("parked", ToolRun.logtool("parked", folder.log), status: 1)
         try check(
             "parked-table", ToolRun.logtool("parked", folder.log, "--output", "table"), status: 1)

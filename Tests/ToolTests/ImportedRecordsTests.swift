@@ -26,6 +26,7 @@ import Testing
     @Test(.verifies("TOOL-32", "EVT-14", "OUT-3"))
     func `records of syncing in a file settle, discard and return nothing`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let store = try await OfflineStore.open(at: URL(filePath: folder.log))
         let by = store.events.incarnation
         let cities = ["oslo", "bergen", "hamar"]
@@ -59,6 +60,7 @@ import Testing
         async throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let backup = folder.path + "/backup"
         func record(_ cities: [String], _ body: (OfflineStore) async throws -> Void = { _ in })
             async throws
@@ -96,12 +98,14 @@ import Testing
         async throws
     {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         try await AnsweredLog.decide(in: folder)
         let exported = try ToolRun.logtool("export", folder.log, "-").output
         let lines = exported.split(separator: "\n")
         let records = lines.count { $0.contains("\"type\":\"daybook.sync.") }
         #expect(records > 3)
         let other = try TemporaryFolder()
+        defer { other.remove() }
         let run = try ToolRun.logtool("import", other.log, "-", input: exported)
         #expect(run.status == 0)
         #expect(

@@ -76,6 +76,7 @@ import Testing
         @Test(.verifies("REC-8"))
         func `calls that are interrupted and transfers that are short change nothing`() throws {
             let folder = try TemporaryFolder()
+            defer { folder.remove() }
             let source = try folder.file("calls.c", content: Self.library)
             let library = folder.path + "/calls.so"
             let compiler = Process()
@@ -121,6 +122,7 @@ import Testing
             // With fewer, the system's own libraries end the process or not, as it comes.
             for limit in 7...24 {
                 let folder = try TemporaryFolder()
+                defer { folder.remove() }
                 let tool = Tool.binary("logtool").path
                 let run = try ToolRun.shell(
                     "ulimit -n \(limit); exec '\(tool)' import '\(folder.log)' '\(Tool.sample)' "

@@ -16,6 +16,7 @@ import Testing
         _ program: URL, _ arguments: [String]
     ) throws -> (status: Int32, output: String) {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let output = try folder.file("output")
         let process = Process()
         process.executableURL = program
@@ -44,6 +45,7 @@ import Testing
         // Shells that are not installed are not asked.
         guard let program = Self.installed(shell) else { return }
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let script = try folder.file("completions", content: made.output)
         let (status, messages) = try run(program, ["-n", script.path])
         #expect(status == 0, "\(messages)")
@@ -92,6 +94,7 @@ import Testing
         .enabled(if: installed("python3") != nil && installed("mandoc") != nil))
     func `mandoc has nothing to say against the man page`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let file = try folder.file("logtool.1", content: try manual())
         let mandoc = try #require(Self.installed("mandoc"))
         let (status, messages) = try run(mandoc, ["-Tlint", "-W", "warning", file.path])

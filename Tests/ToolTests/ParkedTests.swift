@@ -23,6 +23,7 @@ import Testing
 
     @Test(.verifies("TOOL-18")) func `a log without anything parked is 0`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let run = try parked(folder)
         #expect(run.status == 0 && run.output.isEmpty)
@@ -36,6 +37,7 @@ import Testing
         async throws
     {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         #expect(try parked(folder).status == 1)
         #expect(try listed(folder) == ["1 FAILED 1", "4 CONFLICT 1", "7 FAILED 0"])
     }
@@ -44,6 +46,7 @@ import Testing
         async throws
     {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
         #expect(try parked(folder).status == 1)
         #expect(try parked(folder, "--retry-all").status == 75)
@@ -53,6 +56,7 @@ import Testing
 
     @Test(.verifies("TOOL-19")) func `a retried event waits for the server again`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let run = try parked(folder, "--retry", id(7), "--retry", id(1), "--retry", id(7))
         #expect(run.status == 0, "\(run.messages)")
         #expect(
@@ -63,6 +67,7 @@ import Testing
 
     @Test(.verifies("TOOL-19")) func `retrying all leaves conflicts alone`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         #expect(try parked(folder, "--retry-all").status == 0)
         #expect(try listed(folder) == ["4 CONFLICT 1"])
     }
@@ -72,6 +77,7 @@ import Testing
         async throws
     {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let image = try ToolRun.logtool("export", folder.log, "-").output
         let refused = try parked(folder, "--discard", id(7), "--discard", id(1))
         #expect(refused.status == 1)
@@ -89,6 +95,7 @@ import Testing
     @Test(.verifies("TOOL-19"))
     func `dependents that are named themselves need no leave`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let run = try parked(folder, "--discard", id(1), "--discard", id(2))
         #expect(run.status == 0, "\(run.messages)")
         #expect(try listed(folder) == ["4 CONFLICT 1", "7 FAILED 0"])
@@ -97,6 +104,7 @@ import Testing
     @Test(.verifies("TOOL-19"), arguments: ["mine", "theirs"])
     func `a conflict is decided for a side`(side: String) async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let run = try parked(folder, "--resolve", id(4), "--keep", side)
         #expect(run.status == 0, "\(run.messages)")
         #expect(run.output.contains("{\"id\":\"\(id(4))\",\"done\":\"superseded\"}"))
@@ -110,6 +118,7 @@ import Testing
 
     @Test(.verifies("TOOL-2", "TOOL-19")) func `what cannot be decided on is told`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         // Settled; waiting for the server; parked and not in conflict.
         #expect(try parked(folder, "--retry", id(3)).status == 66)
         #expect(try parked(folder, "--retry", id(7), "--retry", id(8)).status == 65)

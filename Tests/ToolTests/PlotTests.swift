@@ -48,6 +48,7 @@ import Testing
         throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let lines = (0..<30).map { number in
             let id = UUID().uuidString.lowercased()
             let type =

@@ -58,6 +58,7 @@ import Testing
         throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let run = try ToolRun.logtool("import", folder.log, Tool.sample)
         #expect(run.messages.isEmpty)
         #expect(try ToolRun.logtool("inspect", folder.log).messages.isEmpty)

@@ -2,6 +2,7 @@
 
 import DaybookOffline
 import Foundation
+import TestSupport
 import Testing
 
 // README-2 begins
@@ -50,6 +51,7 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
 @Suite struct ReadmeTests {
     @Test func `README's example ships five events to a real server`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let server = try RunningServer(database: folder.path + "/events.sqlite")
         let endpoint = try #require(URL(string: server.url + "/v1/events"))
         try await readmeExample(folder: URL(filePath: folder.log), endpoint: endpoint)
@@ -61,6 +63,7 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
 
     @Test func `README's own event reaches its own view, now and after reopening`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         for _ in 0..<2 {
             let store = try await EventStore.open(
                 at: URL(filePath: folder.log), views: [TripsView.self])

@@ -23,7 +23,9 @@ import Testing
 
     @Test(.verifies("TOOL-16")) func `replay takes in other devices' events when told to`() throws {
         let mine = try TemporaryFolder()
+        defer { mine.remove() }
         let other = try TemporaryFolder()
+        defer { other.remove() }
         let server = try RunningServer(database: mine.path + "/events.sqlite")
         try importing(CitySaved(userId: "ada", cityId: "oslo"), mine)
         try importing(CitySaved(userId: "ada", cityId: "bergen"), other)
@@ -44,6 +46,7 @@ import Testing
 
     @Test(.verifies("TOOL-16")) func `what could not be read is 75`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let server = try RunningServer(database: folder.path + "/events.sqlite")
         try importing(CitySaved(userId: "ada", cityId: "oslo"), folder)
         try #require(try replay(folder, "--to", server.url).status == 0)
@@ -59,7 +62,9 @@ import Testing
     @Test(.verifies("TOOL-16"), arguments: ["mine", "theirs"])
     func `replay decides conflicts when told how`(side: String) async throws {
         let mine = try TemporaryFolder()
+        defer { mine.remove() }
         let other = try TemporaryFolder()
+        defer { other.remove() }
         let server = try RunningServer(database: mine.path + "/events.sqlite")
         try importing(
             NoteAdded(noteId: "n", cityId: "oslo", content: "Opera", createdBy: "ada"), mine)
@@ -107,6 +112,7 @@ import Testing
         async throws
     {
         let folder = try await ahead()
+        defer { folder.remove() }
         try importing(CitySaved(userId: "ada", cityId: "bergen"), folder)
         #expect(try ToolRun.logtool("parked", folder.log, "--retry-all").status == 0)
         let events = try ToolRun.logtool("inspect", folder.log, "--events", "--from", "3").output

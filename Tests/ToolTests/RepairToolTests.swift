@@ -22,15 +22,6 @@ import Testing
         return folder
     }
 
-    /// Names and contents of everything in a log's folder.
-    private func image(_ folder: TemporaryFolder) throws -> [String: Data] {
-        var image: [String: Data] = [:]
-        for name in try FileManager.default.subpathsOfDirectory(atPath: folder.log) {
-            image[name] = FileManager.default.contents(atPath: folder.log + "/" + name)
-        }
-        return image
-    }
-
     @Test(
         .verifies("TOOL-11", "REP-4"),
         arguments: [
@@ -41,17 +32,18 @@ import Testing
         name: String, events: Int
     ) throws {
         let folder = try vector(name)
+        defer { folder.remove() }
         #expect(try ToolRun.logtool("verify", folder.log).status == 1)
-        let before = try image(folder)
+        let before = try folder.image()
         let plan = try ToolRun.logtool("repair", folder.log)
         #expect(plan.status == 1)
         #expect(plan.messages.contains("lost to damage, not to compaction"))
-        #expect(try image(folder) == before)
+        #expect(try folder.image() == before)
 
         let repaired = try ToolRun.logtool("repair", folder.log, "--yes")
         #expect(repaired.status == 0, "\(repaired.messages)")
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)
-        let kept = try image(folder).filter { $0.key.hasSuffix(".damaged") }
+        let kept = try folder.image().filter { $0.key.hasSuffix(".damaged") }
         #expect(!kept.isEmpty)
         for (name, bytes) in kept {
             let original = name.dropFirst("quarantine/".count).dropLast(".damaged".count)
@@ -68,6 +60,7 @@ import Testing
     @Test(.verifies("TOOL-11", "CHK-6"))
     func `a stored state that is not what the events come to is set aside`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let store = try await OfflineStore.open(at: URL(filePath: folder.log))
         try await store.notes.add("first", city: "c", by: "u")
         try await store.events.checkpoint()
@@ -92,12 +85,14 @@ import Testing
     func `a sound log needs no repair, a newer one gets none`() throws {
         for name in ["closed", "torn", "rolled", "unfinished"] {
             let folder = try vector(name)
-            let before = try image(folder)
+            defer { folder.remove() }
+            let before = try folder.image()
             let run = try ToolRun.logtool("repair", folder.log)
             #expect(run.status == 0 && run.output.isEmpty)
-            #expect(try image(folder) == before)
+            #expect(try folder.image() == before)
         }
         let newer = try vector("newer-version")
+        defer { newer.remove() }
         #expect(try ToolRun.logtool("repair", newer.log, "--yes").status == 65)
         #expect(try ToolRun.logtool("repair", "/nowhere/at-all").status == 66)
     }
@@ -105,6 +100,7 @@ import Testing
     @Test(.verifies("REP-3", "TOOL-11"))
     func `what cannot be opened is moved aside, and nothing is followed or deleted`() throws {
         let folder = try vector("closed")
+        defer { folder.remove() }
         let outside = try folder.file("outside", content: "not yours")
         let files = FileManager.default
         try files.createDirectory(
@@ -129,6 +125,7 @@ import Testing
     @Test(.verifies("TOOL-3", "TOOL-11"))
     func `a log that somebody writes to is not repaired, nor judged`() throws {
         let folder = try vector("closed")
+        defer { folder.remove() }
         let holder = Process()
         holder.executableURL = Tool.binary("logtool")
         let feed = Pipe()

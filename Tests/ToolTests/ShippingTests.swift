@@ -32,6 +32,7 @@ import Testing
         async throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let server = try RunningServer(database: folder.path + "/events.sqlite")
         let first = try ToolRun.logtool("replay", folder.log, "--to", server.url, "--once")
@@ -50,6 +51,7 @@ import Testing
     @Test(.verifies("SYNC-18", "SYNC-24"))
     func `a server that was killed and came back holds each event once`() async throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let database = folder.path + "/events.sqlite"
         let server = try RunningServer(database: database)
@@ -70,7 +72,9 @@ import Testing
     @Test(.verifies("TOOL-5"))
     func `what the server rejects is 1, also in later runs, and is told in numbers`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let other = try TemporaryFolder()
+        defer { other.remove() }
         let server = try RunningServer(database: folder.path + "/events.sqlite")
         let id = UUID().uuidString.lowercased()
         // Two logs with one id and different content: whoever ships second is rejected.
@@ -95,6 +99,7 @@ import Testing
     @Test(.verifies("RPL-5", "TOOL-5"))
     func `a server that answers something else is 75, says why, and charges nothing`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
         let server = try RunningServer(database: folder.path + "/events.sqlite")
         let run = try ToolRun.logtool(

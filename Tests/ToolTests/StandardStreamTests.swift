@@ -30,6 +30,7 @@ import Testing
         command: String
     ) throws {
         let folder = try folder()
+        defer { folder.remove() }
         func run(_ redirection: String) throws -> ToolRun {
             try ToolRun.shell(
                 "tool='\(tool)'; log='\(folder.log)'; \"$tool\" \(command) \(redirection)")
@@ -52,6 +53,7 @@ import Testing
         command: String
     ) throws {
         let folder = try folder()
+        defer { folder.remove() }
         for redirection in [">&-", ">/dev/full", ">&- 2>&-", "<&- >&-", "<&- >/dev/full 2>&-"] {
             let run = try ToolRun.shell(
                 "tool='\(tool)'; log='\(folder.log)'; sample='\(Tool.sample)'; "
@@ -69,6 +71,7 @@ import Testing
     func `a reader that goes ends the command as the system does, one of messages does not`() throws
     {
         let folder = try folder()
+        defer { folder.remove() }
         let piped = try ToolRun.shell(
             "bash -c '\"\(tool)\" inspect \"\(folder.log)\" --events --follow | head -1; "
                 + "echo ${PIPESTATUS[0]}' & pid=$!; sleep 1; "
@@ -83,6 +86,7 @@ import Testing
     @Test(.verifies("TOOL-33"), arguments: 3...16)
     func `with few file descriptors a command works or says what failed`(limit: Int) throws {
         let folder = try folder()
+        defer { folder.remove() }
         for command in [
             "inspect $log", "verify $log", "views $log", "export $log -",
             "import $log \(Tool.sampleContent)", "compact $log", "repair $log",
@@ -100,6 +104,7 @@ import Testing
     @Test(.verifies("TOOL-33"))
     func `with as many as it asks for every command works`() throws {
         let folder = try folder()
+        defer { folder.remove() }
         for (command, status) in [
             ("import $log \(Tool.sampleContent)", 0), ("inspect $log", 0), ("verify $log", 0),
             ("views $log", 0), ("export $log -", 0), ("compact $log", 0), ("repair $log", 0),
@@ -144,6 +149,7 @@ import Testing
             #expect(try JSONValue(escaped.span.bytes) == .string("a\(text)b"))
         }
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let data = "{\"x\":\"\(Self.unsafe.dropLast().joined())\"}"
         let line = """
             {"specversion":"1.0","id":"\(UUID().uuidString)","type":"t","data":\(data)}
@@ -183,6 +189,7 @@ import Testing
     @Test(.verifies("TOOL-34"))
     func `a table of large events is written in memory that does not hold them`() throws {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let content = String(repeating: "x", count: 1_000_000)
         let lines = (0..<150).map { _ in
             "{\"specversion\":\"1.0\",\"id\":\"\(UUID().uuidString)\",\"type\":\"t\",\"data\":\"\(content)\"}"

@@ -34,6 +34,7 @@ import Testing
 
     @Test(.verifies("TOOL-15")) func `views pass over what was taken back`() async throws {
         let folder = try await folder()
+        defer { folder.remove() }
         let notes = try ToolRun.logtool("views", folder.log, "notes")
         #expect(!notes.output.contains("note-1") && notes.output.contains("note-2"))
         let cities = try ToolRun.logtool("views", folder.log, "cities")
@@ -45,6 +46,7 @@ import Testing
     @Test(.verifies("TOOL-15"))
     func `views of the past pass over it as well, whenever it was taken back`() async throws {
         let folder = try await folder()
+        defer { folder.remove() }
         let notes = try ToolRun.logtool("views", folder.log, "notes", "--at", "3")
         #expect(notes.status == 0, "\(notes.messages)")
         #expect(!notes.output.contains("note-1") && notes.output.contains("note-2"))
@@ -58,6 +60,7 @@ import Testing
     @Test(.verifies("TOOL-15"))
     func `what the server turned out to hold counts again`() async throws {
         let folder = try await folder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 2)
         try await log.store.append(
             record: EventsReinstated(
@@ -70,6 +73,7 @@ import Testing
 
     @Test(.verifies("TOOL-15")) func `inspect does not count it as waiting`() async throws {
         let folder = try await folder()
+        defer { folder.remove() }
         let summary = try ToolRun.logtool("inspect", folder.log)
         #expect(summary.output.contains("\"outbox\":3,"))
         let events = try ToolRun.logtool("inspect", folder.log, "--events", "--unsynced")
@@ -81,6 +85,7 @@ import Testing
         checkpoints: Checkpoints
     ) async throws {
         let folder = try await folder(checkpoints: checkpoints)
+        defer { folder.remove() }
         let before = try ToolRun.logtool("views", folder.log)
         let first = try ToolRun.logtool("verify", folder.log)
         #expect(first.status == 0 && first.output.isEmpty, "\(first.output)\(first.messages)")

@@ -1,6 +1,7 @@
 // Runs the built tools as processes, as a person or a script does.
 
 import Foundation
+import TestSupport
 import Testing
 
 /// What a finished tool left behind.
@@ -31,6 +32,7 @@ struct ToolRun {
         environment: [String: String] = [:]
     ) throws -> ToolRun {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let process = Process()
         process.executableURL = tool
         process.arguments = arguments
@@ -73,37 +75,6 @@ enum Tool {
             .appending(path: name)
         if FileManager.default.isExecutableFile(atPath: beside.path) { return beside }
         return root.appending(path: ".build/debug/\(name)")
-    }
-}
-
-/// A folder that goes with the value.
-final class TemporaryFolder {
-    let url: URL
-    var path: String { url.path }
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appending(path: "daybook-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
-    /// The path of a log in this folder.
-    var log: String { url.appending(path: "log").path }
-
-    /// The content of every file of the log, by its name.
-    func image() throws -> [String: Data] {
-        var image: [String: Data] = [:]
-        for case let name as String in FileManager.default.enumerator(atPath: log) ?? .init() {
-            image[name] = FileManager.default.contents(atPath: log + "/" + name)
-        }
-        return image
-    }
-
-    func file(_ name: String, content: String = "") throws -> URL {
-        let file = url.appending(path: name)
-        try Data(content.utf8).write(to: file)
-        return file
     }
 }
 

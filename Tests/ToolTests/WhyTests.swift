@@ -22,6 +22,7 @@ import Testing
     @Test(.verifies("TOOL-2", "TOOL-22")) func `an unknown id is 66, and no id is 64`() async throws
     {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let run = try why(folder, AnsweredLog.id(99))
         #expect(run.status == 66 && run.output.isEmpty)
         #expect(run.messages.contains(AnsweredLog.id(99)))
@@ -31,6 +32,7 @@ import Testing
 
     @Test(.verifies("TOOL-3", "TOOL-22")) func `it reads beside a writer`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
         #expect(try why(folder, AnsweredLog.id(8).uppercased()).status == 0)
         try await log.store.close()
@@ -38,6 +40,7 @@ import Testing
 
     @Test(.verifies("TOOL-22")) func `what stays on the device is not waited for`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let last = try ToolRun.logtool("inspect", folder.log, "--events", "--from", "10").output
         let record = try LineDecoder.decode(
             Array(last.utf8.dropLast()).span.bytes
@@ -52,6 +55,7 @@ import Testing
         async throws
     {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         _ = try ToolRun.logtool(
             "parked", [folder.log, "--resolve", AnsweredLog.id(4), "--keep", "theirs"])
         let run = try why(folder, AnsweredLog.id(5))
@@ -61,6 +65,7 @@ import Testing
 
     @Test(.verifies("TOOL-22")) func `one event can stand for several`() async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
         let merged = try EventDraft(
             NoteUpdated(noteId: "note-2", content: "both", updatedBy: "ada"))
@@ -79,6 +84,7 @@ import Testing
         rest: String
     ) async throws {
         let folder = try await AnsweredLog.folder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
         var other = try EventDraft(NoteUpdated(noteId: "note-9", content: "x", updatedBy: "ada"))
         other.extensions = [.init(name: "causationid", string: AnsweredLog.id(6) + rest)]
@@ -92,6 +98,7 @@ import Testing
         async throws
     {
         let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let log = try await AnsweredLog(folder)
         try await log.append(
             [

@@ -10,9 +10,10 @@ import Testing
 
 /// What a tool of the system says of a file.
 private func digest(_ tool: String, _ bytes: [UInt8]) throws -> String {
-    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let file = folder.appending("bytes")
     try Data(bytes).write(to: file)
-    defer { try? FileManager.default.removeItem(at: file) }
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = [tool, file.path]

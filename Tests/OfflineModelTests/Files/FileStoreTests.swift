@@ -255,19 +255,18 @@ private func take(
     func `files are the owner's alone, and a folder that is a symbolic link is refused`()
         async throws
     {
-        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
         func mode(_ path: String) throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         }
-        let log = folder.appending(path: "log")
+        let log = folder.appending("log")
         var store = try await OfflineStore.open(at: log)
         let id = try await store.files.add([1])
         #expect(try mode(store.files.directory) == 0o700)
         #expect(try mode(store.files.path(of: id)) == 0o600)
         try await store.close()
-        let elsewhere = folder.appending(path: "elsewhere")
+        let elsewhere = folder.appending("elsewhere")
         try FileManager.default.moveItem(at: log.appending(path: "files"), to: elsewhere)
         try FileManager.default.createSymbolicLink(
             at: log.appending(path: "files"), withDestinationURL: elsewhere)
