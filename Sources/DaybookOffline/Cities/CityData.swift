@@ -156,7 +156,7 @@ extension CityData {
         try self.init(members: try JSONFields(json, place: "cityData"))
     }
 
-    /// The city as JSON. Its numbers must be finite, which JSON alone can express.
+    /// The city as JSON. The numbers must be finite: JSON has no infinities.
     public var json: [UInt8] {
         do throws(EventError) { return try memberJSON() } catch { preconditionFailure("\(error)") }
     }

@@ -53,7 +53,7 @@ public struct CityCached: DeclaredPayload, Hashable {
 
 /// The JSON of a city, kept as it is written.
 private struct CityDocument: MemberKind {
-    /// The id that it must have.
+    /// The required id of the document.
     private let cityId: String
 
     init(of cityId: String) { self.cityId = cityId }

@@ -24,15 +24,18 @@ public struct PreferencesCommands: Sendable {
             let old = preferences[userId]
             var new = old
             body(&new)
-            let changes = try new.values.differences(from: old.values)
-            if let limit = changes.maxStorageLimit { try Self.check(limit) }
-            if let days = changes.pruneAfterDays, !OfflinePreferences.pruneDays.contains(days) {
-                throw EventError(.refused, "\(days) days until pruning; 1 to 90 are possible")
+            if new.maxStorageLimit != old.maxStorageLimit { try Self.check(new.maxStorageLimit) }
+            if new.pruneAfterDays != old.pruneAfterDays,
+                !OfflinePreferences.pruneDays.contains(new.pruneAfterDays)
+            {
+                throw EventError(
+                    .refused, "\(new.pruneAfterDays) days until pruning; 1 to 90 are possible")
             }
+            let changes = try new.values.differences(from: old.values)
             guard changes != PreferencesUpdated.Changes() else { return }
             try transaction.append(
                 PreferencesUpdated(userId: userId, changes: changes),
-                replacing: preferences.registers[userId]?.stamps(of: changes)
+                replacing: try preferences.registers[userId]?.stamps(of: changes)
                     .compactMap(\.self).max())
         }
         return store.view(PreferencesView.self)[userId]

@@ -63,7 +63,7 @@ extension FileID: MemberText {
         (0..<3).map { FileID(of: [$0]).description }
     }
 
-    /// No file's: a value to begin with.
+    /// A placeholder that names no file.
     static var example: FileID { FileID(high: 0, low: 0) }
 }
 

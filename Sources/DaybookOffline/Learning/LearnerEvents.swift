@@ -162,7 +162,7 @@ private struct VocabularyItems: MemberKind {
         .list(.object(ObjectSchema(of: Named.self)), 0...VocabularyCached.itemsMax, uniqueBy: "id")
     }
 
-    /// What an item must have.
+    /// The required members of an item.
     private struct Named: DeclaredObject {
         var id = "-"
         static var example: Self { Self() }

@@ -28,7 +28,7 @@ public struct PreferencesUpdated: DeclaredPayload, Hashable {
         /// No changes.
         public init() {}
 
-        /// What holds for a user who has changed nothing. Every setting has a value.
+        /// The settings of a user without a change. Each has a value.
         public static let defaults: Changes = {
             var defaults = Changes()
             defaults.autoDownloadEnabled = false

@@ -2,8 +2,9 @@
 
 import Daybook
 
-/// A user's settings for offline behaviour: those of `PreferencesUpdated.Changes`, each with its value or
-/// its default.
+/// A user's settings for offline behaviour: `autoDownloadEnabled`, `wifiOnlyDownload`, `maxStorageLimit`,
+/// `autoSync`, `showStaleDataWarning` and `pruneAfterDays` of `PreferencesUpdated.Changes`, each with its
+/// value or its default.
 @dynamicMemberLookup
 public struct OfflinePreferences: Hashable, Sendable {
     /// The user.

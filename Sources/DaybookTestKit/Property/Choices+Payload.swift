@@ -6,7 +6,7 @@ extension Choices {
     /// Data of an event type with any values that its declaration allows: empty and escaped texts, ends of
     /// ranges, members left out.
     ///
-    /// Identifiers are of few, so that events meet; half of them are the first.
+    /// Identifiers come from a short list, the first in half of the cases, so that events share keys.
     ///
     /// - Parameters:
     ///   - type: the payload type.
@@ -19,8 +19,8 @@ extension Choices {
         try Payload(json: object(ObjectSchema(of: type), identifiers))
     }
 
-    /// Identifiers that have little in common but their looks: accents composed in two ways, prefixes of
-    /// each other, what JSON must escape.
+    /// Identifiers that look alike and differ in bytes, that are prefixes of each other, and that JSON must
+    /// escape.
     public static let hostileIdentifiers = [
         "a", "b", "ab", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\", "noteIdOf8Bytes", "noteIdOf",
     ]
@@ -57,8 +57,16 @@ extension Choices {
         switch constraint {
         case .atMost(let smaller, let larger):
             guard let a = values[smaller], let b = values[larger] else { return }
-            let (one, other) = (Self.number(a), Self.number(b))
-            if one > other { (values[smaller], values[larger]) = (b, a) }
+            guard Self.number(a) > Self.number(b) else { return }
+            switch (kind(smaller), kind(larger)) {
+            case (.count(let one)?, .count(let other)?) where one.lowerBound <= other.upperBound:
+                values[smaller] = Array("\(one.lowerBound)".utf8)
+                values[larger] = Array("\(max(one.lowerBound, other.lowerBound))".utf8)
+            case (.number(let one)?, .number(let other)?) where one.lowerBound <= other.upperBound:
+                values[smaller] = Array("\(one.lowerBound)".utf8)
+                values[larger] = Array("\(max(one.lowerBound, other.lowerBound))".utf8)
+            default: return
+            }
         case .atLeastOne(let names):
             guard names.allSatisfy({ values[$0].map { $0 == Array("[]".utf8) } ?? true }),
                 let name = names.first, case .list(let element, _, _)? = kind(name)
@@ -89,7 +97,8 @@ extension Choices {
         case .meaningful(_, let samples): return JSONObjectWriter.string(element(of: samples))
         case .flag: return Array("\(bool())".utf8)
         case .count(let range):
-            let most = min(range.upperBound, range.lowerBound + 9)
+            let most =
+                range.upperBound - range.lowerBound > 9 ? range.lowerBound + 9 : range.upperBound
             let count = bool(oneIn: 9) ? range.upperBound : int(in: range.lowerBound...most)
             return Array("\(count)".utf8)
         case .number(let range):
@@ -102,7 +111,8 @@ extension Choices {
         case .object(nil):
             return Array(element(of: ["{}", #"{"a":["\u2713",1e3,{"b":null}]}"#]).utf8)
         case .list(let element, let count, let unique):
-            let most = min(count.upperBound, count.lowerBound + 3)
+            let most =
+                count.upperBound - count.lowerBound > 3 ? count.lowerBound + 3 : count.upperBound
             let elements = array(count.lowerBound...most) { $0.value(element, identifiers) }
             return JSONObjectWriter.array(Self.unique(elements, by: unique))
         }

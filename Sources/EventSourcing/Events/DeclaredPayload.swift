@@ -21,7 +21,7 @@ import Foundation
 public protocol DeclaredPayload: EventPayload, DeclaredObject {}
 
 extension DeclaredPayload {
-    /// Reads the declared members. Others are passed over.
+    /// Reads the declared members. Ignores others.
     ///
     /// - Throws: `EventError` (`invalidData`) for anything but one object, and for a member that breaks
     ///   its declaration; it names the member.
@@ -47,9 +47,9 @@ public struct EventSchema: Hashable, Sendable {
     public let type: String
     /// The data.
     public let data: ObjectSchema
-    /// How the subject follows from the data; nil if there is none.
+    /// The parts of the subject; nil if there is none.
     public let subject: [Part]?
-    /// How the lane follows from the data; nil if it is the subject's.
+    /// The parts of the lane; nil if it is the subject's.
     public let lane: [Part]?
 
     /// A part of a subject or a lane.
@@ -60,8 +60,11 @@ public struct EventSchema: Hashable, Sendable {
         case member(String)
     }
 
-    /// The description of a payload type. Its subject and its lane must be made of texts and of whole
-    /// members that are required strings. O(members).
+    /// The description of a payload type. O(members).
+    ///
+    /// Its subject and its lane must be made of texts and of required members, as they are, of the kinds
+    /// `.identifier`, `.text` and `.nonEmptyText`, which must not be members of an object within.
+    /// `subject(of:)` and `lane(of:)` tell whether they are: a test compares them with the payload's.
     public init<Payload: DeclaredPayload>(of type: Payload.Type) {
         self.type = Payload.type
         data = ObjectSchema(of: type)
@@ -71,6 +74,25 @@ public struct EventSchema: Hashable, Sendable {
         try? payload.declareMembers(&visitor)
         subject = payload.subject.map(Self.parts)
         lane = payload.lane.map(Self.parts)
+    }
+
+    /// The subject that follows from data by this description.
+    public func subject(of data: JSONFields) -> String? { subject.map { Self.joined($0, data) } }
+
+    /// The lane that follows from data by this description; nil if it is the subject's.
+    public func lane(of data: JSONFields) -> String? { lane.map { Self.joined($0, data) } }
+
+    private static func joined(_ parts: [Part], _ data: JSONFields) -> String {
+        parts.map { part in
+            switch part {
+            case .text(let text): return text
+            case .member(let name):
+                guard let json = data.raw(named: name),
+                    case .string(let value)? = try? JSONValue(json.span.bytes)
+                else { return "" }
+                return value
+            }
+        }.joined()
     }
 
     /// Divides a text at the marks: texts and members alternate.

@@ -5,7 +5,8 @@ import Foundation
 /// Data of one event type.
 ///
 /// An app's own events are `Codable` types that name their `type` and, where there is one, their
-/// `subject`; everything else has a default. The built-in ones read and write their JSON by hand.
+/// `subject`; everything else has a default. A
+/// `DeclaredPayload` names its members and their kinds instead.
 public protocol EventPayload: Sendable {
     /// The event type, dotted: `com.example.trip.planned`.
     static var type: String { get }

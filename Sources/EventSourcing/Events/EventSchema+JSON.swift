@@ -1,4 +1,4 @@
-// A description as JSON: what databases hold that check events. Spec/operations/supabase.md, SUP-11.
+// A description as JSON, stored by databases that check events. Spec/operations/supabase.md, SUP-11.
 
 extension EventSchema {
     /// The description as one JSON object.
@@ -64,7 +64,7 @@ extension MemberSchema.Kind {
         case .text(let isEmptyAllowed):
             object.add("kind", isEmptyAllowed ? "text" : "nonEmptyText")
         case .meaningful(let description, _):
-            object.add("kind", "nonEmptyText")
+            object.add("kind", "text")
             object.add("meaning", description)
         case .flag: object.add("kind", "flag")
         case .count(let range):

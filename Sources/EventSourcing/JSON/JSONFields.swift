@@ -1,4 +1,5 @@
-// The members of one flat object, found by name: what the hand-written payload readers use.
+// The members of one object, found by name. Used by the kinds of members and by payloads that read their
+// data by hand.
 
 import LogFormat
 

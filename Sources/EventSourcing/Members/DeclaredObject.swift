@@ -18,19 +18,19 @@
 /// }
 /// ```
 public protocol DeclaredObject: Sendable {
-    /// A value to begin with. Reading an object starts from it and replaces all that is declared, so it
-    /// should cost little: short literals, empty lists.
+    /// The value that reading starts from, before it replaces all that is declared. Cheap: short literals,
+    /// empty lists.
     static var example: Self { get }
 
-    /// Visits every member, in the order in which members are written. Each visitor sees the same calls,
-    /// whatever the values are.
+    /// Visits every member, in the order in which members are written. The calls are the same whatever the
+    /// values are. An object must not contain objects of its own type.
     ///
     /// - Throws: what the visitor throws.
     mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError)
 }
 
 extension DeclaredObject {
-    /// Reads the declared members of an object. Others are passed over.
+    /// Reads the declared members of an object. Ignores others.
     ///
     /// - Throws: `EventError` (`invalidData`) that names the member.
     @inlinable
@@ -41,21 +41,10 @@ extension DeclaredObject {
         self = value
     }
 
-    /// Adds the members to an object.
+    /// The object as JSON text: the same value always makes the same bytes.
     ///
     /// - Throws: `EventError` (`invalidData`) for a value that no member of its kind can have, such as an
     ///   infinite number.
-    @inlinable
-    public func addMembers(to object: inout JSONObjectWriter) throws(EventError) {
-        var copy = self
-        var writer = MemberWriter(object)
-        try copy.declareMembers(&writer)
-        object = writer.object
-    }
-
-    /// The object as JSON text: the same value always makes the same bytes.
-    ///
-    /// - Throws: as `addMembers(to:)`.
     @inlinable
     public func memberJSON() throws(EventError) -> [UInt8] {
         var copy = self
@@ -76,8 +65,7 @@ extension JSONObjectWriter {
     }
 }
 
-/// What sees the members of a `DeclaredObject`, one after the other: a reader, a writer, the maker of a
-/// description.
+/// A reader, a writer or a describer of declared members.
 public protocol MemberVisitor {
     /// Visits a member that must be there.
     mutating func required<Kind: MemberKind>(

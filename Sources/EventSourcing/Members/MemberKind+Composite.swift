@@ -35,7 +35,7 @@ public struct ChoicesKind<Choice: RawRepresentable<String> & CaseIterable & Send
         for text in try object.required(try object.identifiers(name), name) {
             guard let choice = Choice(rawValue: text) else {
                 let all = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-                throw object.error(name, "has none of \(all): \(text)")
+                throw object.error(name, "has an element that is none of \(all): \(text)")
             }
             choices.append(choice)
         }
@@ -111,7 +111,7 @@ public struct ObjectKind<Value: DeclaredObject>: MemberKind {
         guard !object.names.isEmpty else {
             throw EventError(.invalidData, "\(object.place) changes nothing")
         }
-        let known = ObjectSchema(of: Value.self).members.map(\.name)
+        let known = ObjectSchema.names(of: Value.self)
         if let name = object.names.first(where: { !known.contains($0) }) {
             throw EventError(
                 .invalidData, "\(object.place) has a member that is not known, \(name)")
@@ -132,7 +132,7 @@ public struct ObjectKind<Value: DeclaredObject>: MemberKind {
 }
 
 extension MemberKind {
-    /// An object with declared members. Others are passed over.
+    /// An object with declared members. Ignores others.
     @inlinable
     public static func object<Object>(_ type: Object.Type) -> Self
     where Self == ObjectKind<Object> {

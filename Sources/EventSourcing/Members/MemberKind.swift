@@ -1,7 +1,7 @@
 // The kinds of members: what JSON they are, and what a reader accepts. Used by DeclaredObject.
 // Spec/model/events.md, EVT-1.
 
-/// What a member's value looks like in JSON.
+/// The JSON form of a member's value.
 ///
 /// The kinds of this library are found by a leading dot: `.identifier`, `.count(1...5)`. An app makes one
 /// of its own for a type that is a string in JSON by `MemberText` and `.of(_:)`.
@@ -232,7 +232,7 @@ extension MemberKind {
 
 /// A type that is a string in JSON: its description, and what its initialiser reads.
 public protocol MemberText: LosslessStringConvertible, Sendable {
-    /// What the string is, with its article, as errors and tables call it: `a time as of RFC 3339`.
+    /// The description of the string, with its article: `a time as of RFC 3339`.
     static var memberDescription: String { get }
     /// Some strings that can be read; at least one.
     static var memberSamples: [String] { get }

@@ -18,6 +18,15 @@ public struct ObjectSchema: Hashable, Sendable {
         members = visitor.members
         constraints = visitor.constraints
     }
+
+    /// The names of a type's members. O(members): objects within are not described.
+    static func names<Object: DeclaredObject>(of type: Object.Type) -> [String] {
+        var visitor = NameVisitor()
+        var value = Object.example
+        // The visitor throws nothing.
+        try? value.declareMembers(&visitor)
+        return visitor.names
+    }
 }
 
 /// One member of an object.
@@ -26,7 +35,7 @@ public struct MemberSchema: Hashable, Sendable {
     public var name: String
     /// True if the member must be there.
     public var isRequired: Bool
-    /// What its value looks like.
+    /// The JSON form of its value.
     public var kind: Kind
 
     /// A kind of member. Spec/model/events.md, EVT-1.
@@ -52,7 +61,7 @@ public struct MemberSchema: Hashable, Sendable {
     }
 }
 
-/// Notes the members.
+/// Collects the members.
 private struct SchemaVisitor: MemberVisitor {
     var members: [MemberSchema] = []
     var constraints: [MemberConstraint] = []
@@ -85,9 +94,34 @@ private struct SchemaVisitor: MemberVisitor {
     }
 }
 
+/// Collects the members' names.
+private struct NameVisitor: MemberVisitor {
+    var names: [String] = []
+
+    mutating func required<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
+    ) {
+        names.append(name.description)
+    }
+
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
+    ) {
+        names.append(name.description)
+    }
+
+    mutating func optional<Kind: MemberKind>(
+        _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
+    ) where Kind.Value: Equatable {
+        names.append(name.description)
+    }
+
+    mutating func constraint(_ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) {}
+}
+
 /// Sets every string to a text that stands for its member.
 struct PlaceholderVisitor: MemberVisitor {
-    /// What a text that stands for a member begins and ends with.
+    /// The first and the last character of a placeholder.
     static let mark: Character = "\u{1}"
 
     mutating func required<Kind: MemberKind>(

@@ -1,4 +1,4 @@
-// A view of which an app writes little: the newest value of each member, for each key. Fold, rows, stored
+// A view made of registers: the newest value of each member, for each key. Fold, rows, stored
 // state and retention follow from the declaration of the members. Spec/model/views.md, VIEW-28.
 
 import HashTreeCollections
@@ -20,21 +20,23 @@ import HashTreeCollections
 /// }
 /// ```
 ///
-/// Compaction takes out an event all of whose members have been set anew.
+/// Compaction removes an event all of whose members other events have set since. A row has the field
+/// `updatedAt`; a member of that name would be a second one.
 public protocol RegisterView: ListableView, CompactableView {
-    /// The object whose members are kept. An optional member that is nil in a change stays as it is.
+    /// The object whose members are kept. A member that is nil in a change stays as it is; one that is
+    /// declared with a value for `missing` is always set.
     associatedtype Values: DeclaredObject
     /// The names of the key's parts, for rows.
     static var keyNames: [String] { get }
     /// The registers of each key.
     var registers: RegisterTable<Values> { get set }
-    /// What an event of one of the view's types changes.
+    /// The change that an event of one of the view's types makes.
     ///
     /// - Throws: anything for data that cannot be read; the event is counted as ignored, and kept.
     static func change(in event: Event) throws -> RegisterChange<Values>
 }
 
-/// What an event changes.
+/// A change of the registers of one key.
 public struct RegisterChange<Values: DeclaredObject>: Sendable {
     /// The key's parts: as many as the view has key names.
     public let key: [String]
@@ -65,9 +67,12 @@ public struct RegisterTable<Values: DeclaredObject>: Sendable {
     /// The registers of a key; nil if no event has set one. O(1).
     public subscript(key: String...) -> MemberRegisters<Values>? { entries[Self.id(of: key)] }
 
-    fileprivate mutating func set(_ values: Values, of id: EntityID, _ stamp: Stamp) {
-        let initial = initial
-        entries[id, default: MemberRegisters(initial: initial)].set(values, stamp)
+    fileprivate mutating func set(_ values: Values, of id: EntityID, _ stamp: Stamp) throws {
+        guard entries[id] == nil else { return try entries[id]?.set(values, stamp) ?? () }
+        var entry = MemberRegisters(initial: initial)
+        try entry.set(values, stamp)
+        // A change without a member sets nothing.
+        if entry.newest != nil { entries[id] = entry }
     }
 
     /// One part is the id itself. Several are a JSON array, which no two lists of parts share.
@@ -88,7 +93,7 @@ public struct RegisterTable<Values: DeclaredObject>: Sendable {
 }
 
 extension RegisterView {
-    /// The keys, sorted by their bytes. O(keys · log keys).
+    /// The keys, sorted by the bytes of one part, or of the JSON array of several. O(keys · log keys).
     public var keys: [[String]] {
         registers.entries.keys.sorted().map {
             RegisterTable<Values>.parts(of: $0, Self.keyNames.count)
@@ -97,36 +102,46 @@ extension RegisterView {
 
     public mutating func fold(_ event: Event) {
         guard Self.folds(event.type) else { return }
-        guard let change = try? Self.change(in: event) else {
-            registers.ignored += 1
-            return
+        do {
+            let change = try checkedChange(in: event)
+            let id = RegisterTable<Values>.id(of: change.key)
+            try registers.set(change.values, of: id, event.stamp)
+        } catch { registers.ignored += 1 }
+    }
+
+    private func checkedChange(in event: Event) throws -> RegisterChange<Values> {
+        let change = try Self.change(in: event)
+        guard change.key.count == Self.keyNames.count else {
+            throw EventError(
+                .invalidData,
+                "a change in the view \(Self.name) has a key of \(change.key.count) parts, not of "
+                    + "\(Self.keyNames.count)")
         }
-        let id = RegisterTable<Values>.id(of: change.key)
-        registers.set(change.values, of: id, event.stamp)
+        return change
     }
 
     /// A row for each key: the key's parts, the other members, the time of the newest change.
     public func rows() -> [ViewRow] {
-        let names = ObjectSchema(of: Values.self).members.map(\.name)
-            .filter { !Self.keyNames.contains($0) }
-        return registers.entries.sorted { $0.key < $1.key }.map { id, entry in
+        registers.entries.sorted { $0.key < $1.key }.map { id, entry in
             var row = ViewRow()
             let parts = RegisterTable<Values>.parts(of: id, Self.keyNames.count)
             for (name, part) in zip(Self.keyNames, parts) { row.add(name, part) }
-            let members = (try? entry.values.memberJSON()).flatMap { try? JSONFields($0) }
-            for name in names { row.add(name, raw: members?.raw(named: name)) }
+            for (name, json) in (try? entry.fields()) ?? []
+            where !Self.keyNames.contains(name) {
+                row.add(name, raw: json)
+            }
             row.add("updatedAt", entry.newest?.time.description)
             return row
         }
     }
 
-    public func encodedState() -> [UInt8]? {
+    public func encodedState() throws -> [UInt8]? {
         var writer = StateWriter()
         writer.add(count: registers.ignored)
         var entries = writer.entries(count: registers.entries.count)
         for (id, entry) in registers.entries {
             writer.begin(id, of: &entries)
-            entry.add(to: &writer)
+            try entry.add(to: &writer)
         }
         writer.end(entries)
         return writer.bytes
@@ -147,9 +162,9 @@ extension RegisterView {
     /// An event is needed while it holds any member that it has set.
     public func retention(of event: Event) -> Retention {
         guard Self.folds(event.type) else { return .unconcerned }
-        guard let change = try? Self.change(in: event) else { return .needed(.notUnderstood) }
+        guard let change = try? checkedChange(in: event) else { return .needed(.notUnderstood) }
         let entry = registers.entries[RegisterTable<Values>.id(of: change.key)]
         let none = MemberRegisters(initial: registers.initial)
-        return .of(event, heldBy: (entry ?? none).stamps(of: change.values))
+        return .of(event, heldBy: (try? (entry ?? none).stamps(of: change.values)) ?? [])
     }
 }

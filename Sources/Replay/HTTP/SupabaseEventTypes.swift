@@ -8,7 +8,7 @@ extension EventCatalogue {
     /// shipped with what their payload types declare, the others as types that stay on the device. Put it
     /// into the project's migrations, after `supabase.sql`; it may be run again.
     ///
-    /// A shipped type whose payload is no `DeclaredPayload` is left out, and its data are not checked.
+    /// A shipped type whose payload is no `DeclaredPayload` has no row, and its data are not checked.
     public var supabaseSQL: String {
         let rows = types.compactMap { type -> String? in
             guard let rule = self[type] else { return nil }
@@ -17,15 +17,26 @@ extension EventCatalogue {
             let json = String(decoding: schema.json, as: UTF8.self)
             return "    (\(Self.literal(type)), \(Self.literal(json)))"
         }
-        return """
+        let unchecked = types.filter { self[$0]?.action != nil && self[$0]?.schema == nil }
+            .map(Self.literal)
+        let removal =
+            unchecked.isEmpty
+            ? ""
+            : "DELETE FROM daybook.event_type WHERE type IN (\(unchecked.joined(separator: ", ")));\n"
+        return removal + """
             INSERT INTO daybook.event_type (type, schema) VALUES
             \(rows.joined(separator: ",\n"))
             ON CONFLICT (type) DO UPDATE SET schema = EXCLUDED.schema;
             """
     }
 
+    /// A text as SQL writes it. By scalars: a mark may follow the quotation mark as part of a character.
     private static func literal(_ text: String) -> String {
-        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
-            + "'"
+        var literal = "'"
+        for scalar in text.unicodeScalars {
+            literal.unicodeScalars.append(scalar)
+            if scalar == "'" { literal.unicodeScalars.append(scalar) }
+        }
+        return literal + "'"
     }
 }

@@ -40,7 +40,7 @@ import Testing
     }
 
     // Declaring-5 begins
-    @Test func `ratings come to the same in any order`() async throws {
+    @Test func `ratings fold to the same rows in any order`() async throws {
         try await Property.check("ratings", runs: 30) { choices in
             let ratings = try choices.array(0...8) { try $0.payload(CityRated.self) }
             let drafts = try ratings.enumerated().map { index, rating in
