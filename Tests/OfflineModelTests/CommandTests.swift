@@ -75,6 +75,8 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
             },
             { try await store.preferences.update(for: "u") { $0.pruneAfterDays = 0 } },
             { try await store.preferences.update(for: "u") { $0.pruneAfterDays = 91 } },
+            { try await store.preferences.update(for: "u") { $0.pruneAfterDays = -1 } },
+            { try await store.preferences.update(for: "u") { $0.maxStorageLimit = -5 } },
             { try await store.preferences.update(for: "") { $0.autoSync = false } },
             { try await store.progress.completeLesson("l", course: "c", by: "u", score: 1.5) },
             { try await store.progress.completeLesson("l", course: "c", by: "u", score: .nan) },
