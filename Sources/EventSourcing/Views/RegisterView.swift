@@ -100,6 +100,7 @@ extension RegisterView {
         }
     }
 
+    /// Sets the registers that the event changes, each if the event counts more than the one that set it.
     public mutating func fold(_ event: Event) {
         guard Self.folds(event.type) else { return }
         do {
@@ -135,6 +136,9 @@ extension RegisterView {
         }
     }
 
+    /// The registers as bytes: the number of ignored events, then each key with its registers, sorted.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for a value that JSON cannot hold.
     public func encodedState() throws -> [UInt8]? {
         var writer = StateWriter()
         writer.add(count: registers.ignored)
@@ -147,6 +151,9 @@ extension RegisterView {
         return writer.bytes
     }
 
+    /// Reads what `encodedState()` wrote.
+    ///
+    /// - Throws: `EventError` (`invalidData`) for bytes that are no such state.
     public init(encodedState: [UInt8]) throws {
         self.init()
         var reader = StateReader(encodedState)
