@@ -10,8 +10,9 @@ struct Views: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Rebuilds a view and prints it, one object a row.",
         discussion: """
-            Views: \(names.joined(separator: ", ")). Without a name it prints all of them, each \
-            row with the view's name.
+            Without a name it prints all views, each row with the view's name.
+
+            Views: \(names.joined(separator: ", ")).
 
             Example: logtool views ./log notes --at 1000
             """)

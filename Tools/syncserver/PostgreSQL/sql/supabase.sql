@@ -134,11 +134,9 @@ INSERT INTO daybook.event_type (type, schema) VALUES
 ON CONFLICT (type) DO UPDATE SET schema = EXCLUDED.schema;
 -- Ends.
 
--- Checks a member of an event's data, or an element of a list (Spec/model/events.md, EVT-1). This function
--- and the two after it set no search_path: setting it for each member costs more than the check. They have
--- that of append_events, and name the schema of all they call.
+-- Checks a member of an event's data, or an element of a list (Spec/model/events.md, EVT-1).
 CREATE OR REPLACE FUNCTION daybook.check_member(path text, value jsonb, schema jsonb) RETURNS void
-LANGUAGE plpgsql IMMUTABLE AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kind text := schema ->> 'kind';
     expected text := CASE
@@ -209,7 +207,7 @@ END $$;
 
 -- Checks an object against its declared members and the rules about several of them.
 CREATE OR REPLACE FUNCTION daybook.check_object(path text, object jsonb, schema jsonb) RETURNS void
-LANGUAGE plpgsql IMMUTABLE AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member jsonb;
     name text;
@@ -258,7 +256,7 @@ END $$;
 
 -- A subject or a lane: texts and the names of members alternate.
 CREATE OR REPLACE FUNCTION daybook.joined(parts jsonb, data jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_catalog.string_agg(
         CASE ordinality % 2 WHEN 1 THEN part ELSE data ->> part END, '' ORDER BY ordinality)
     FROM pg_catalog.jsonb_array_elements_text(parts) WITH ORDINALITY p (part, ordinality)
