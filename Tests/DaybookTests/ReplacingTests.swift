@@ -23,31 +23,23 @@ private struct Theme: Projection, Codable {
     }
 }
 
-private final class Clock: Sendable {
-    private let milliseconds = Mutex<Int64>(0)
-    var now: Int64 {
-        get { milliseconds.withLock { $0 } }
-        set { milliseconds.withLock { $0 = newValue } }
-    }
-}
-
 /// A device of the account, with a clock of its own.
 private final class Device {
     static let hour: Int64 = 3_600_000
     static let start: Int64 = 1_800_000_000_000
     private let files = InMemoryFileSystem()
-    private let clock = Clock()
+    private let clock: TestClock
     private let number: Int
     var store: OfflineStore
 
     init(_ number: Int, ahead: Int64 = 0) async throws {
         self.number = number
-        clock.now = Self.start + ahead
+        clock = TestClock(Self.start + ahead)
         store = try await Self.open(files, number, clock)
     }
 
     private static func open(
-        _ files: InMemoryFileSystem, _ number: Int, _ clock: Clock
+        _ files: InMemoryFileSystem, _ number: Int, _ clock: TestClock
     ) async throws -> OfflineStore {
         let random = Mutex(SeededRandom(seed: UInt64(number) << 32 + UInt64(files.usedBytes)))
         return try await OfflineStore.open(

@@ -18,12 +18,6 @@ private actor Tokens: Credentials {
     }
 }
 
-private final class Clock: Sendable {
-    private let value = Mutex<Int64>(1_800_000_000_000)
-    var now: Int64 { value.withLock { $0 } }
-    func advance(milliseconds: Int64) { value.withLock { $0 += milliseconds } }
-}
-
 /// A token with an end, and an issuer that may be out of reach.
 private actor EndingTokens: Credentials {
     private let end: Timestamp
@@ -176,7 +170,7 @@ private actor EndingTokens: Credentials {
     func `a token about to end is renewed before it is sent, or serves until its end`(
         isReachable: Bool
     ) async throws {
-        let clock = Clock()
+        let clock = TestClock()
         let tokens = EndingTokens(until: clock.now + 600_000)
         let city = SampleCity(sizes: [1_000, 2_000, 3_000])
         let bench = try await Bench(credentials: tokens, clock: { clock.now }) { request in
@@ -185,7 +179,7 @@ private actor EndingTokens: Credentials {
         try await bench.download(city)
         #expect(await tokens.refreshed == 0)
         let before = bench.server.requests.count
-        clock.advance(milliseconds: 550_000)
+        clock.advance(.milliseconds(550_000))
         if !isReachable { await tokens.lose() }
         try await bench.download(city)
         #expect(await tokens.refreshed == (isReachable ? 1 : 0))

@@ -4,19 +4,6 @@ import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
-import Synchronization
-
-/// A clock that a test moves.
-final class MovingClock: Sendable {
-    private let time: Mutex<Int64>
-
-    init(_ now: Int64 = 1_800_000_000_000) { time = Mutex(now) }
-
-    var now: Int64 { time.withLock { $0 } }
-    func advance(days: Int64 = 0, milliseconds: Int64 = 0) {
-        time.withLock { $0 += days * 86_400_000 + milliseconds }
-    }
-}
 
 /// One register for each subject, set by events of the type `set`.
 struct Registers: CompactableView, Equatable {

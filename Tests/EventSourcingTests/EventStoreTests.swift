@@ -320,7 +320,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     func `a new event's time never steps back, and a far future in the log is ignored`()
         async throws
     {
-        let clock = Clock(1_000_000)
+        let clock = TestClock(1_000_000)
         let store = try await open(InMemoryFileSystem(), now: { clock.now })
         var ahead = draft("ahead")
         ahead.time = Timestamp(milliseconds: 1_000_000 + 4 * 60_000)
@@ -343,7 +343,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
 
     @Test(.verifies("LINE-5"))
     func `the time of an event that could not be recorded does not count`() async throws {
-        let clock = Clock(1_000_000)
+        let clock = TestClock(1_000_000)
         let files = InMemoryFileSystem()
         let store = try await open(files, now: { clock.now })
         try await store.append([draft("a")])
@@ -427,15 +427,5 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         store = try await open(files)
         #expect(store.view(Tally.self).count == count + 301)
         try await store.close()
-    }
-}
-
-/// A clock that a test sets.
-private final class Clock: Sendable {
-    private let time: Mutex<Int64>
-    init(_ now: Int64) { time = Mutex(now) }
-    var now: Int64 {
-        get { time.withLock { $0 } }
-        set { time.withLock { $0 = newValue } }
     }
 }

@@ -5,26 +5,13 @@ import DaybookTestKit
 import Foundation
 import LogFormat
 import LogStorage
-import Synchronization
 import TestSupport
 import Testing
-
-/// A clock that a test moves.
-final class TestClock: Sendable {
-    private let time: Mutex<Int64>
-
-    init(_ now: Int64 = 1_771_756_214_425) { time = Mutex(now) }
-
-    var now: Int64 { time.withLock { $0 } }
-    func advance(days: Int64, milliseconds: Int64 = 0) {
-        time.withLock { $0 += days * 86_400_000 + milliseconds }
-    }
-}
 
 /// What a log must hold.
 struct CompactionModel {
     let files: any FileSystem
-    let clock = TestClock()
+    let clock = TestClock(1_771_756_214_425)
     /// Lines that are left, newline not included.
     var lines: [UInt64: [UInt8]] = [:]
     /// When a line was taken out.

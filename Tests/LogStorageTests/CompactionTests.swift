@@ -54,9 +54,9 @@ import Testing
                     try log.close()
                     log = try model.open()
                 case 8:
-                    let days = Int64(choices.int(in: 0...100))
+                    let days = choices.int(in: 0...100)
                     choices.note("\(days) days pass")
-                    model.clock.advance(days: days)
+                    model.clock.advance(.days(Double(days)))
                 case 6, 7:
                     let removal = removal(&choices, model.next)
                     choices.note("compact")
@@ -166,14 +166,14 @@ import Testing
         try model.compact(log) { $0 == 1 }
         let first = try log.sealedSegments()[0].footer.compaction?.removedIDBytes
         #expect(first == RemovedIDs.encodedBytes(count: 1))
-        model.clock.advance(days: 60)
+        model.clock.advance(.days(60))
         try model.compact(log) { $0 == 2 }
         let both = try log.sealedSegments()[0].footer.compaction
         #expect(both?.removedIDBytes == 2 * RemovedIDs.encodedBytes(count: 1))
         try model.check(log)
-        model.clock.advance(days: 30, milliseconds: -1)
+        model.clock.advance(.days(30) - .milliseconds(1))
         #expect(try log.removed(id: TestLog.id(1)) != nil)
-        model.clock.advance(days: 0, milliseconds: 1)
+        model.clock.advance(.milliseconds(1))
         // Nobody knows it any more, though it still stands there.
         #expect(try log.removed(id: TestLog.id(1)) == nil)
         #expect(try log.removed(id: TestLog.id(2)) != nil)

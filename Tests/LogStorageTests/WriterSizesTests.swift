@@ -77,7 +77,7 @@ import Testing
         try log.roll()
         try log.close()
         var environment = Self.environment(files, sizes)
-        environment.now = { TestClock().now }
+        environment.now = { 1_771_756_214_425 }
         let open = try Log(at: TestLog.path, environment: environment)
         try CompactionModel.compact(open) { $0 % 3 == 0 }
         try open.close()

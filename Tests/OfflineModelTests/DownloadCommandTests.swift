@@ -2,17 +2,13 @@
 
 import DaybookTestKit
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import DaybookOffline
 
-/// A clock that is set by hand.
-private final class Clock: Sendable {
-    private let milliseconds = Mutex<Int64>(1_000_000)
-    var now: Date { Date(timeIntervalSince1970: Double(milliseconds.withLock { $0 }) / 1_000) }
-    func advance(hours: Int64) { milliseconds.withLock { $0 += hours * 3_600_000 } }
+extension TestClock {
+    fileprivate var date: Date { Date(timeIntervalSince1970: Double(now) / 1_000) }
 }
 
 private let numbers = DownloadNumbers(
@@ -66,11 +62,11 @@ extension DownloadCommands {
                     ),
                 ]
         for (name, allowed, step) in steps {
-            let clock = Clock()
-            clock.advance(hours: 2)
-            let store = try await OfflineStore.inMemory(clock: { clock.now })
+            let clock = TestClock(1_000_000)
+            clock.advance(.hours(2))
+            let store = try await OfflineStore.inMemory(clock: { clock.date })
             let id = try await store.downloads.job("oslo", in: from)
-            if clockKind != "a clock that is right" { clock.advance(hours: -1) }
+            if clockKind != "a clock that is right" { clock.advance(.hours(-1)) }
             let before = await store.events.lastDurable
             if allowed.contains(from) {
                 try await step(store.downloads, id)
@@ -127,16 +123,16 @@ extension DownloadCommands {
 
     @Test(.verifies("DL-3"))
     func `asking for a paused job resumes it, and one that is worked on goes on`() async throws {
-        let clock = Clock()
-        clock.advance(hours: 2)
-        let store = try await OfflineStore.inMemory(clock: { clock.now })
+        let clock = TestClock(1_000_000)
+        clock.advance(.hours(2))
+        let store = try await OfflineStore.inMemory(clock: { clock.date })
         let job = try await store.downloads.queue("oslo", isExplicit: false)
         try await store.downloads.pause(job.id)
         #expect(try await store.downloads.queue("oslo", isExplicit: false).status == .paused)
         #expect(try await store.downloads.queue("oslo").status == .queued)
         let other = try await store.downloads.queue("porto", isExplicit: false)
         try await store.downloads.start(other.id, numbers: numbers)
-        clock.advance(hours: -1)
+        clock.advance(.hours(-1))
         let asked = try await store.downloads.queue("porto")
         #expect(asked.status == .downloading && asked.isExplicit && asked.downloadedBytes == 4)
         try await store.close()
@@ -160,25 +156,25 @@ extension DownloadCommands {
     func `old jobs are removed: completed ones after a day, failed ones after a week`()
         async throws
     {
-        let clock = Clock()
-        let store = try await OfflineStore.inMemory(clock: { clock.now })
+        let clock = TestClock(1_000_000)
+        let store = try await OfflineStore.inMemory(clock: { clock.date })
         let completed = try await store.downloads.job("a", in: .completed)
         let failed = try await store.downloads.job("b", in: .failed)
         let cancelled = try await store.downloads.job("c", in: .cancelled)
         let paused = try await store.downloads.job("d", in: .paused)
         #expect(try await store.downloads.cleanUp() == 1)
         #expect(store.view(DownloadsView.self).isRemoved(cancelled))
-        clock.advance(hours: 23)
+        clock.advance(.hours(23))
         #expect(try await store.downloads.cleanUp() == 0)
-        clock.advance(hours: 1)
+        clock.advance(.hours(1))
         #expect(try await store.downloads.cleanUp() == 1)
         #expect(store.view(DownloadsView.self).isRemoved(completed))
-        clock.advance(hours: 6 * 24 - 1)
+        clock.advance(.hours(6 * 24 - 1))
         #expect(try await store.downloads.cleanUp() == 0)
-        clock.advance(hours: 1)
+        clock.advance(.hours(1))
         #expect(try await store.downloads.cleanUp() == 1)
         #expect(store.view(DownloadsView.self).isRemoved(failed))
-        clock.advance(hours: 10_000)
+        clock.advance(.hours(10_000))
         #expect(try await store.downloads.cleanUp() == 0)
         #expect(store.view(DownloadsView.self).jobs.map(\.id) == [paused])
         let before = await store.events.lastDurable

@@ -11,18 +11,11 @@ import Testing
 /// A store in memory, and a clock that the test sets.
 private struct Bench {
     let files = InMemoryFileSystem()
-    let clock: Clock
+    let clock: TestClock
     let store: OfflineStore
 
-    final class Clock: Sendable {
-        private let time: Mutex<Int64>
-        init(_ milliseconds: Int64) { time = Mutex(milliseconds) }
-        var now: Int64 { time.withLock { $0 } }
-        func advance(minutes: Int) { time.withLock { $0 += Int64(minutes) * 60_000 } }
-    }
-
     init(thumbnails: Int = 3, previews: Int = 2) async throws {
-        let clock = Clock(1_771_756_200_000)
+        let clock = TestClock(1_771_756_200_000)
         self.clock = clock
         store = try await Self.open(files, clock)
         try await store.images.setLimits(Self.limits(thumbnails, previews))
@@ -38,7 +31,7 @@ private struct Bench {
         return limits
     }
 
-    static func open(_ files: InMemoryFileSystem, _ clock: Clock) async throws -> OfflineStore {
+    static func open(_ files: InMemoryFileSystem, _ clock: TestClock) async throws -> OfflineStore {
         try await OfflineStore.open(
             at: URL(filePath: "/log"), compaction: nil,
             environment: LogEnvironment(fileSystem: files, now: { clock.now }, sleep: noTimers))
@@ -144,7 +137,7 @@ private struct NoNetwork: Error {}
     func `processes that store little and are killed leave no files behind for good`()
         async throws
     {
-        let (files, clock) = (InMemoryFileSystem(), Bench.Clock(1_771_756_200_000))
+        let (files, clock) = (InMemoryFileSystem(), TestClock(1_771_756_200_000))
         for process in 0..<20 {
             let store = try await Bench.open(files, clock)
             try await store.settings.put(.thumbnailCacheSize, 5)
@@ -162,7 +155,7 @@ private struct NoNetwork: Error {}
     func `after removals of a clock that was ahead an image is cached anew once, not at each look`()
         async throws
     {
-        let (files, clock) = (InMemoryFileSystem(), Bench.Clock(1_771_756_200_000))
+        let (files, clock) = (InMemoryFileSystem(), TestClock(1_771_756_200_000))
         let store = try await Bench.open(files, clock)
         try await store.events.append(
             history: (0..<2_500).map { number in
@@ -314,10 +307,10 @@ private struct NoNetwork: Error {}
         let images = bench.store.images
         for id in ["a", "b", "c"] { try await images.store(Array(id.utf8), .thumbnail, id) }
         for _ in 0..<5 { _ = await images.image(.thumbnail, "a") }
-        bench.clock.advance(minutes: 59)
+        bench.clock.advance(.minutes(59))
         _ = await images.image(.thumbnail, "a")
         #expect(bench.view.image(.thumbnail, "a").map { $0.lastAccessedAt == $0.cachedAt } == true)
-        bench.clock.advance(minutes: 61)
+        bench.clock.advance(.minutes(61))
         for _ in 0..<5 { _ = await images.image(.thumbnail, "a") }
         #expect(
             bench.view.image(.thumbnail, "a")?.lastAccessedAt.milliseconds == bench.clock.now)
@@ -385,9 +378,9 @@ private struct NoNetwork: Error {}
     {
         let bench = try await Bench()
         let images = bench.store.images
-        bench.clock.advance(minutes: 600)
+        bench.clock.advance(.minutes(600))
         for id in ["a", "b", "c"] { try await images.store([1], .thumbnail, id) }
-        bench.clock.advance(minutes: -590)
+        bench.clock.advance(.minutes(-590))
         try await images.store([2], .thumbnail, "a")
         #expect(await images.image(.thumbnail, "a") == [2])
         try await images.remove(.thumbnail, "b")
@@ -717,7 +710,7 @@ private struct Machine: StateMachine {
                     AlbumRemoved(albumId: id), replacing: bench.view.newest(ofAlbum: id))
             }
             _ = remove(.albumThumbnail, id)
-        case .minutes(let minutes): bench.clock.advance(minutes: minutes)
+        case .minutes(let minutes): bench.clock.advance(.minutes(minutes))
         }
     }
 

@@ -2,24 +2,17 @@
 
 import DaybookTestKit
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import DaybookOffline
 
-private final class Clock: Sendable {
-    private let value = Mutex<Int64>(1_800_000_000_000)
-    var milliseconds: Int64 { value.withLock { $0 } }
-    func advance(hours: Int64) { value.withLock { $0 += hours * 3_600_000 } }
-}
-
 private func openStore(
-    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: Clock = Clock()
+    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: TestClock = TestClock()
 ) async throws -> OfflineStore {
     try await OfflineStore.open(
         at: URL(filePath: "/log"),
-        environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
+        environment: LogEnvironment(fileSystem: files, now: { clock.now }))
 }
 
 private let content = Array(#"{"steps":[{"say":"hola"}],"x":1.50}"#.utf8)
@@ -197,16 +190,16 @@ extension OfflineStore {
 
     @Test(.verifies("LRN-13"))
     func `commands count although a clock was ahead`() async throws {
-        let (files, clock) = (InMemoryFileSystem(), Clock())
+        let (files, clock) = (InMemoryFileSystem(), TestClock())
         var store = try await openStore(files, clock)
-        clock.advance(hours: 100)
+        clock.advance(.hours(100))
         try await store.learning.storeLesson(
             "l", course: "c", content: content, isExplicit: false)
         try await store.learning.storeReview(
             "r", of: "u", in: spanish, order: 0, content: content, isExplicit: false)
         try await store.learning.selectCombination(french, for: "u")
         try await store.close()
-        clock.advance(hours: -100)
+        clock.advance(.hours(-100))
         store = try await openStore(files, clock)
         try await store.learning.removeLesson("l", course: "c")
         try await store.learning.removeReview("r", of: "u")

@@ -9,20 +9,12 @@ import Testing
 
 @testable import DaybookOffline
 
-private final class Clock: Sendable {
-    private let value = Mutex<Int64>(1_800_000_000_000)
-    var milliseconds: Int64 {
-        get { value.withLock { $0 } }
-        set { value.withLock { $0 = newValue } }
-    }
-}
-
 private func openStore(
-    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: Clock = Clock()
+    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: TestClock = TestClock()
 ) async throws -> OfflineStore {
     try await OfflineStore.open(
         at: URL(filePath: "/log"),
-        environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
+        environment: LogEnvironment(fileSystem: files, now: { clock.now }))
 }
 
 private func time(_ milliseconds: Int64) -> ZonedTime {
@@ -338,14 +330,14 @@ private actor Library {
 
     @Test(.verifies("MED-12"))
     func `commands count although the clock was ahead before`() async throws {
-        let clock = Clock()
+        let clock = TestClock()
         let store = try await openStore(InMemoryFileSystem(), clock)
-        clock.milliseconds += 30 * day
+        clock.advance(.days(30))
         try await store.assets.put(asset("a", remote: "r"))
         try await store.albums.put(album("s"))
         try await store.albums.link("s", assets: ["a"])
         try await store.deviceMedia.addDuplicates(["d"])
-        clock.milliseconds -= 60 * day
+        clock.advance(.days(-60))
         try await store.assets.put(asset("a", remote: "s"))
         #expect(store.assets.asset(remoteId: "s").current?.id == "a")
         try await store.assets.delete(["a"])
