@@ -4,21 +4,46 @@ import Synchronization
 
 /// A clock that a test moves.
 package final class TestClock: Sendable {
-    private let time: Mutex<Int64>
+    private struct State {
+        var now: Int64
+        /// Readings that still get the old time, and the milliseconds that pass then.
+        var leap: (readings: Int, milliseconds: Int64)?
+    }
 
-    package init(_ now: Int64 = 1_800_000_000_000) { time = Mutex(now) }
+    private let state: Mutex<State>
+
+    package init(_ now: Int64 = 1_800_000_000_000) { state = Mutex(State(now: now)) }
 
     /// Milliseconds since 1970.
     package var now: Int64 {
-        get { time.withLock { $0 } }
-        set { time.withLock { $0 = newValue } }
+        get {
+            state.withLock { state in
+                guard let leap = state.leap else { return state.now }
+                if leap.readings == 0 {
+                    state.now += leap.milliseconds
+                    state.leap = nil
+                } else {
+                    state.leap?.readings -= 1
+                }
+                return state.now
+            }
+        }
+        set { state.withLock { $0.now = newValue } }
     }
 
     /// Moves the clock forward, or back by a negative duration, in whole milliseconds.
     package func advance(_ duration: Duration) {
+        state.withLock { $0.now += Self.milliseconds(duration) }
+    }
+
+    /// Moves the clock forward between one reading and the next: `readings` more get the present time.
+    package func advance(_ duration: Duration, afterReadings readings: Int) {
+        state.withLock { $0.leap = (readings, Self.milliseconds(duration)) }
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
-        let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-        time.withLock { $0 += milliseconds }
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
     }
 }
 

@@ -281,6 +281,23 @@ private struct LearningBench {
         }
     }
 
+    @Test(.verifies("LRN-42"), arguments: 1...4)
+    func `sessions that become due between two readings of the clock are fetched`(
+        readings: Int
+    ) async throws {
+        var policy = PrefetchPolicy.android
+        policy.reviewTriggers.remove(.appStart)
+        let bench = try await LearningBench(policy)
+        try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
+        bench.clock.advance(.hours(18), afterReadings: readings)
+        try await bench.running {
+            try await eventually {
+                bench.alarms.ring()
+                return await bench.isIdle(bench.reviews.count == 5)
+            }
+        }
+    }
+
     @Test(.verifies("LRN-42", "LRN-32"))
     func `what is due after eighteen hours follows from the log and survives restarts`()
         async throws

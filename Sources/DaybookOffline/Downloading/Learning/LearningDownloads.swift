@@ -182,8 +182,10 @@ public actor LearningDownloads {
             fetchedAt: fetched)
     }
 
-    /// What has happened since the log was looked at last.
-    private func observe() async {
+    /// Adds the work that follows from what has happened since the log was looked at last.
+    ///
+    /// - Returns: what it has seen. What is not due in it becomes due by its timer.
+    private func observe() async -> PrefetchState {
         let state = await state()
         let reviews = state.progress.reviewStamps(by: user)
         let old = seen
@@ -199,6 +201,7 @@ public actor LearningDownloads {
         for work in policy.work(for: .completionAge, in: state) where !pending.contains(work) {
             pending.append(work)
         }
+        return state
     }
 
     // MARK: The loop
@@ -278,7 +281,7 @@ public actor LearningDownloads {
     /// Fetches what is due, one after the other.
     private func step() async throws {
         try await store.checkOpen()
-        await observe()
+        var state = await observe()
         while (try? permit(path)) != nil, let next = next() {
             try Task.checkCancellation()
             try await store.checkOpen()
@@ -290,9 +293,9 @@ public actor LearningDownloads {
             } catch {
                 try await take(error, of: next, arrivals)
             }
-            await observe()
+            state = await observe()
         }
-        await arm()
+        arm(state)
     }
 
     private func next() -> PrefetchPolicy.Work? {
@@ -349,9 +352,9 @@ public actor LearningDownloads {
     }
 
     /// Sees to it that the loop runs when something becomes due by itself. Without such a thing there
-    /// is no timer.
-    private func arm() async {
-        let state = await state()
+    /// is no timer. The state is the one that `observe` has decided by: nothing can become due between
+    /// two looks at the clock.
+    private func arm(_ state: PrefetchState) {
         setTimer(policy.due(in: state).flatMap { $0 > state.now ? $0 : nil }, now: state.now)
     }
 
