@@ -36,7 +36,7 @@ package final class TestClock: Sendable {
         state.withLock { $0.now += Self.milliseconds(duration) }
     }
 
-    /// Moves the clock forward between one reading and the next: `readings` more get the present time.
+    /// Moves the clock once between two readings: the next `readings` still return the present time.
     package func advance(_ duration: Duration, afterReadings readings: Int) {
         state.withLock { $0.leap = (readings, Self.milliseconds(duration)) }
     }

@@ -184,7 +184,7 @@ public actor LearningDownloads {
 
     /// Adds the work that follows from what has happened since the log was looked at last.
     ///
-    /// - Returns: what it has seen. What is not due in it becomes due by its timer.
+    /// - Returns: the state by which it has decided, for `arm`.
     private func observe() async -> PrefetchState {
         let state = await state()
         let reviews = state.progress.reviewStamps(by: user)
@@ -351,9 +351,10 @@ public actor LearningDownloads {
         wake?.yield()
     }
 
-    /// Sees to it that the loop runs when something becomes due by itself. Without such a thing there
-    /// is no timer. The state is the one that `observe` has decided by: nothing can become due between
-    /// two looks at the clock.
+    /// Sets the timer for the next work that becomes due by its age; without such work, removes it.
+    ///
+    /// - Parameter state: the one that `observe` returned. With a later reading of the clock, work that
+    ///   became due between the two readings would neither be pending nor have a timer.
     private func arm(_ state: PrefetchState) {
         setTimer(policy.due(in: state).flatMap { $0 > state.now ? $0 : nil }, now: state.now)
     }
