@@ -5,7 +5,6 @@ import DaybookTestKit
 import Foundation
 import LogFormat
 import LogStorage
-import Synchronization
 import TestSupport
 import Testing
 
