@@ -103,35 +103,11 @@ package enum BigCommit {
     package static func append(_ plaintext: RawSpan, to output: inout [UInt8]) {
         precondition(plaintext.byteCount <= WriterSizes.commitPlaintextBytesMax)
         FrameHeader(contentBytes: plaintext.byteCount).append(to: &output)
-        append(blocksFrom: 0, to: plaintext.byteCount, of: plaintext, to: &output)
-    }
-
-    /// The same on two cores: whoever waits for a commit waits half as long for its compression.
-    package static func append(onTwoCores plaintext: [UInt8], to output: inout [UInt8]) {
-        precondition(plaintext.count <= WriterSizes.commitPlaintextBytesMax)
-        FrameHeader(contentBytes: plaintext.count).append(to: &output)
-        let blocks = plaintext.count / FormatLimit.bigCommitBlockPlaintextBytes
-        let middle = (blocks + 1) / 2 * FormatLimit.bigCommitBlockPlaintextBytes
-        let halves = concurrentMap(2) { half in
-            let (start, end) = half == 0 ? (0, middle) : (middle, plaintext.count)
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(encodedBytesMax(plaintextBytes: end - start))
-            append(blocksFrom: start, to: end, of: plaintext.span.bytes, to: &bytes)
-            return bytes
-        }
-        for half in halves { output += half }
-    }
-
-    /// - Parameter start: where a block begins. What stands before it is its history.
-    private static func append(
-        blocksFrom start: Int, to end: Int, of plaintext: RawSpan, to output: inout [UInt8]
-    ) {
-        let history = max(0, start - FormatLimit.historyBytesMax)
-        var compressor = BlockCompressor(capacity: end - history)
-        if start > 0 { compressor.load(framePlaintext: plaintext.extracting(history..<start)) }
-        var offset = start
-        while offset < end {
-            let next = min(offset + FormatLimit.bigCommitBlockPlaintextBytes, end)
+        var compressor = BlockCompressor(capacity: plaintext.byteCount)
+        var offset = 0
+        while offset < plaintext.byteCount {
+            let next = min(
+                offset + FormatLimit.bigCommitBlockPlaintextBytes, plaintext.byteCount)
             compressor.append(block: plaintext.extracting(offset..<next), to: &output)
             offset = next
         }

@@ -104,19 +104,13 @@ import Testing
 
     @Test(
         .verifies("FRM-3"),
-        arguments: [1, 61_440, 61_441, 65_536, 122_880, 1_000_000, 4 * 1024 * 1024], [1, 2])
-    func `a big commit comes back and never takes more than its bound`(
-        count: Int, cores: Int
-    ) throws {
+        arguments: [1, 61_440, 61_441, 65_536, 122_880, 1_000_000, 4 * 1024 * 1024])
+    func `a big commit comes back and never takes more than its bound`(count: Int) throws {
         for seed: UInt64 in [0, 5] {
             var choices = Choices(replaying: [seed])
             let plain = choices.bytes(count: count)
             var bytes: [UInt8] = []
-            if cores == 1 {
-                BigCommit.append(plain.span.bytes, to: &bytes)
-            } else {
-                BigCommit.append(onTwoCores: plain, to: &bytes)
-            }
+            BigCommit.append(plain.span.bytes, to: &bytes)
             #expect(bytes.count <= BigCommit.encodedBytesMax(plaintextBytes: count))
             let header = try FrameHeader(bytes.span.bytes, at: 0)
             #expect(header.contentBytes == count)

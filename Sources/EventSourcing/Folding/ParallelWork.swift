@@ -1,15 +1,7 @@
 // Work on many items at once, where each is by itself. Used for batches of events, whose data are
 // read and whose lines are made on all cores.
 
-import LogFormat
-
-/// When work is done on all cores.
-enum ParallelWork {
-    /// Items below which it is not worth waking another thread.
-    static let itemsMin = 128
-    /// Items that a thread takes at once.
-    fileprivate static let share = 64
-}
+import Dispatch
 
 extension Array where Element: Sendable {
     /// Calls `body` with the items a share at a time, on all cores; all at once where they are few.
@@ -19,11 +11,19 @@ extension Array where Element: Sendable {
     func parallelShares<Result: Sendable>(
         _ body: @Sendable (ArraySlice<Element>) -> Result
     ) -> [Result] {
-        guard count >= ParallelWork.itemsMin else { return isEmpty ? [] : [body(self[...])] }
-        let shares = (count + ParallelWork.share - 1) / ParallelWork.share
-        return concurrentMap(shares) {
-            let start = $0 * ParallelWork.share
-            return body(self[start..<Swift.min(start + ParallelWork.share, count)])
+        // Below two shares it is not worth waking another thread.
+        let share = 64
+        guard count >= 2 * share else { return isEmpty ? [] : [body(self[...])] }
+        let shares = (count + share - 1) / share
+        return [Result](unsafeUninitializedCapacity: shares) { buffer, initialized in
+            // Each index is written once, by one thread.
+            nonisolated(unsafe) let results = buffer
+            DispatchQueue.concurrentPerform(iterations: shares) { number in
+                let start = number * share
+                let end = Swift.min(start + share, count)
+                results.initializeElement(at: number, to: body(self[start..<end]))
+            }
+            initialized = shares
         }
     }
 }

@@ -1,7 +1,6 @@
 // The published states of all views of a store. Folding happens in one place, the store; reading
 // happens anywhere and takes a snapshot.
 
-import Dispatch
 import LogFormat
 import Synchronization
 
@@ -298,15 +297,7 @@ struct ViewSet: Sendable {
         }
         batch.concerns = batch.events.map { isPassedOver($0) ? 0 : viewsConcerned(by: $0) }
         let concerned = batch.concerns.reduce(0, |)
-        let folding = bits.filter { $0.bit & concerned != 0 }
-        if events.count < ParallelWork.itemsMin {
-            for (box, bit) in folding { box.fold(batch, bit: bit) }
-        } else {
-            // No view needs another.
-            DispatchQueue.concurrentPerform(iterations: folding.count) { [batch] number in
-                folding[number].box.fold(batch, bit: folding[number].bit)
-            }
-        }
+        for (box, bit) in bits where bit & concerned != 0 { box.fold(batch, bit: bit) }
         progress.advance(to: last)
     }
 

@@ -108,7 +108,7 @@ struct SegmentWriter: ~Copyable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(most + Self.closingBytes)
         if isBig {
-            BigCommit.append(onTwoCores: plaintext, to: &bytes)
+            BigCommit.append(plaintext.span.bytes, to: &bytes)
         } else {
             if !continues {
                 FrameHeader(contentBytes: nil).append(to: &bytes)
