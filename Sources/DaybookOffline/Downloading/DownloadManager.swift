@@ -37,7 +37,8 @@ public actor DownloadManager {
         var meter: DownloadMeter
     }
 
-    private var wake: AsyncStream<Void>.Continuation?
+    /// While `run()` works.
+    private var loop: WakeLoop<ContinuousClock.Instant>?
     private var running: [String: Running] = [:]
     /// Jobs whose folders are there, or may be.
     private var folders: Set<String> = []
@@ -49,7 +50,6 @@ public actor DownloadManager {
     private var arrivals = 0
     /// Jobs that wait for a connection: since which network, and until when at the latest.
     private var lost: [String: (arrivals: Int, until: ContinuousClock.Instant)] = [:]
-    private var timer: (task: Task<Void, Never>, at: ContinuousClock.Instant)?
     /// Whoever has this file's lock works in the folder, and nobody else.
     private var lock: (any File)?
     private var isTidy = false
@@ -142,37 +142,24 @@ public actor DownloadManager {
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; nor is a full disk, with which it goes on when something has changed.
     public func run() async throws {
-        guard wake == nil else { return }
-        let (wakes, wake) = AsyncStream.makeStream(
-            of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        self.wake = wake
-        let commits = await store.commits()
-        let listeners = [
-            Task {
-                for await _ in commits { wake.yield() }
-                wake.finish()
-            },
-            Task { [reachability] in
-                for await path in reachability.paths { self.learn(path) }
-            },
-        ]
+        guard loop == nil else { return }
+        let loop = WakeLoop<ContinuousClock.Instant>(sleep: options.sleep)
+        self.loop = loop
         let result: Result<Void, any Error>
         do {
-            for await _ in wakes {
-                guard !Task.isCancelled else { break }
-                try await work()
-            }
-            result = .success(())
-        } catch let error as LogError where error.code == .closed {
+            try await loop.run(
+                await store.commits(), reachability, learn: { await self.learn($0) },
+                work: {
+                    try await work()
+                    return true
+                })
             result = .success(())
         } catch { result = .failure(error) }
-        for listener in listeners { listener.cancel() }
         await rest()
         for files in held.values { await self.files.release(files) }
         held = [:]
         isTidy = false
-        setTimer(nil)
-        self.wake = nil
+        self.loop = nil
         path = nil
         try result.get()
     }
@@ -201,7 +188,6 @@ public actor DownloadManager {
             arrivals += 1
         }
         self.path = path
-        wake?.yield()
     }
 
     private func leftovers() throws -> [String] {
@@ -374,7 +360,7 @@ public actor DownloadManager {
         }
         progress.update(job.id) { _ in nil }
         running[job.id] = nil
-        wake?.yield()
+        loop?.wake()
     }
 
     private func record(
@@ -463,22 +449,7 @@ public actor DownloadManager {
     }
 
     private func setTimer(_ next: ContinuousClock.Instant?) {
-        guard next != timer?.at else { return }
-        timer?.task.cancel()
-        timer = next.map { next in
-            let task = Task { [sleep = options.sleep] in
-                do { try await sleep(max(.zero, next - .now)) } catch { return }
-                self.ring(next)
-            }
-            return (task, next)
-        }
-    }
-
-    private func ring(_ at: ContinuousClock.Instant) {
-        // Another one may have taken its place.
-        guard timer?.at == at else { return }
-        timer = nil
-        wake?.yield()
+        loop?.setTimer(next, after: next.map { max(.zero, $0 - .now) } ?? .zero)
     }
 
     private func keep(_ file: FileID, _ jobId: String) { held[jobId, default: []].append(file) }

@@ -30,7 +30,8 @@ public actor LearningDownloads {
     private let options: DownloadManager.Options
     private nonisolated let learning: LearningCommands
 
-    private var wake: AsyncStream<Void>.Continuation?
+    /// While `run()` works.
+    private var loop: WakeLoop<Timestamp>?
     /// What is to be fetched, in the order in which it became due.
     private var pending: [PrefetchPolicy.Work] = []
     /// Work that has failed: since which network, and what ends the wait for the next try.
@@ -50,7 +51,6 @@ public actor LearningDownloads {
     var isIdle: Bool {
         !isDownloadingReviews && pending.allSatisfy { failed[$0] != nil }
     }
-    private var timer: (task: Task<Void, Never>, at: Timestamp)?
     /// What was seen in the log last.
     private var seen: (combination: LanguageCombination?, reviews: Set<Stamp>) = (nil, [])
     /// When sessions were fetched last in this process: a server may have none, or refuse.
@@ -164,7 +164,7 @@ public actor LearningDownloads {
             renewed.insert(work)
             if !pending.contains(work) { pending.append(work) }
         }
-        if !pending.isEmpty { wake?.yield() }
+        if !pending.isEmpty { loop?.wake() }
     }
 
     private func forgive(_ work: PrefetchPolicy.Work) {
@@ -217,43 +217,28 @@ public actor LearningDownloads {
     /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
     ///   no errors; nor is a full disk: it tries again after a while as after one of those.
     public func run(untilIdle: Bool = false) async throws {
-        guard wake == nil else { return }
-        let (wakes, wake) = AsyncStream.makeStream(
-            of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        self.wake = wake
+        guard loop == nil else { return }
+        let loop = WakeLoop<Timestamp>(sleep: options.sleep)
+        self.loop = loop
         let commits = await store.commits()
         let start = await state()
         seen = (start.combination, start.progress.reviewStamps(by: user))
         add(policy.work(for: .appStart, in: start))
-        let listeners = [
-            Task {
-                for await _ in commits { wake.yield() }
-                wake.finish()
-            },
-            Task { [reachability] in
-                for await path in reachability.paths { self.learn(path) }
-            },
-        ]
         let result: Result<Void, any Error>
         do {
-            for await _ in wakes {
-                guard !Task.isCancelled else { break }
-                // The reachability reports the first path after the loop has begun.
-                let knowsPath = path != nil
-                let isWholeStep = try await work()
-                if untilIdle, knowsPath, isWholeStep, !hasWork { break }
-            }
-            result = .success(())
-        } catch let error as LogError where error.code == .closed {
-            result = .success(())
-        } catch is CancellationError {
+            try await loop.run(
+                commits, reachability, learn: { await self.learn($0) },
+                work: {
+                    // The reachability reports the first path after the loop has begun.
+                    let knowsPath = path != nil
+                    let isWholeStep = try await work()
+                    return !(untilIdle && knowsPath && isWholeStep && !hasWork)
+                })
             result = .success(())
         } catch { result = .failure(error) }
-        for listener in listeners { listener.cancel() }
-        setTimer(nil, now: Timestamp(milliseconds: 0))
         for work in Array(failed.keys) { forgive(work) }
         (pending, renewed) = ([], [])
-        self.wake = nil
+        self.loop = nil
         path = nil
         try result.get()
     }
@@ -261,7 +246,6 @@ public actor LearningDownloads {
     private func learn(_ path: NetworkPath) {
         if path != NetworkPath.none, path != self.path { arrivals += 1 }
         self.path = path
-        wake?.yield()
     }
 
     /// - Returns: false if the store is suspended.
@@ -271,7 +255,7 @@ public actor LearningDownloads {
             return true
         } catch let error as LogError where error.code == .suspended {
             // It goes on when the store is resumed.
-            setTimer(nil, now: Timestamp(milliseconds: 0))
+            loop?.setTimer(nil)
             return false
         }
     }
@@ -348,7 +332,7 @@ public actor LearningDownloads {
 
     private func retry(_ work: PrefetchPolicy.Work) {
         forgive(work)
-        wake?.yield()
+        loop?.wake()
     }
 
     /// Sets the timer for the next work that becomes due by its age; without such work, removes it.
@@ -356,27 +340,13 @@ public actor LearningDownloads {
     /// - Parameter state: the one that `observe` returned. With a later reading of the clock, work that
     ///   became due between the two readings would neither be pending nor have a timer.
     private func arm(_ state: PrefetchState) {
-        setTimer(policy.due(in: state).flatMap { $0 > state.now ? $0 : nil }, now: state.now)
-    }
-
-    private func setTimer(_ next: Timestamp?, now: Timestamp) {
-        guard next != timer?.at else { return }
-        timer?.task.cancel()
-        timer = next.map { next in
-            let (wait, overflow) = next.milliseconds.subtractingReportingOverflow(now.milliseconds)
-            let task = Task { [sleep = options.sleep] in
-                do { try await sleep(.milliseconds(overflow ? .max : wait)) } catch { return }
-                self.ring(next)
-            }
-            return (task, next)
+        guard let due = policy.due(in: state), due > state.now else {
+            loop?.setTimer(nil)
+            return
         }
-    }
-
-    private func ring(_ at: Timestamp) {
-        // Another one may have taken its place.
-        guard timer?.at == at else { return }
-        timer = nil
-        wake?.yield()
+        let (wait, overflow) = due.milliseconds.subtractingReportingOverflow(
+            state.now.milliseconds)
+        loop?.setTimer(due, after: .milliseconds(overflow ? .max : wait))
     }
 
     // MARK: Fetching
