@@ -258,6 +258,12 @@ let package = Package(
             dependencies: ["LogFormat", "LogStorage", "DaybookTestKit", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
+            name: "DaybookTestKitTests",
+            dependencies: [
+                "DaybookTestKit", "EventSourcing", "LogStorage", "Replay", "TestSupport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
             name: "EventSourcingTests",
             dependencies: [
                 "EventGenerators",

@@ -1,9 +1,8 @@
-// A server of images and manifests on a raw socket of this machine, which can do all that a server
-// should not: stall, cut, lie about lengths, ignore ranges, never end. What DownloadManager is tried
+// A server of images and manifests on this machine, which can do all that a server should not: stall,
+// cut, lie about lengths, ignore ranges, never end. What DownloadManager is tried
 // with, in tests and by DownloadHistory.
 
 import DaybookTestKit
-import Dispatch
 import Foundation
 import Synchronization
 
@@ -32,7 +31,7 @@ package final class ImageServer: Sendable {
         package var status: Int
         package var headers: [(name: String, value: String)]
         package var body: [UInt8]
-        /// What `Content-Length` says; nil leaves it out, and the connection ends behind the body.
+        /// What `Content-Length` says; nil leaves it out, and the connection ends after the body.
         package var length: Int?
         /// Bytes of the body after which the connection breaks.
         package var cutAfter: Int?
@@ -76,76 +75,36 @@ package final class ImageServer: Sendable {
         }
     }
 
-    /// What threads share; they keep it alive, not the server itself.
-    private final class Core: Sendable {
-        let stop: StopSignal
-        let listener: TCPListener
-        let threads = DispatchGroup()
-        let answer: @Sendable (Request) -> Reply
+    /// What connections share.
+    private final class Record: Sendable {
         let seen = Mutex<[Request]>([])
         let sent = Mutex<[String: Int]>([:])
         let open = Mutex((now: 0, most: 0))
 
-        init(_ answer: @escaping @Sendable (Request) -> Reply) throws {
-            stop = try StopSignal()
-            listener = try TCPListener(stop: stop)
-            self.answer = answer
-        }
-
-        func run(_ body: @escaping @Sendable (Core) -> Void) {
-            threads.enter()
-            Thread.detachNewThread { [self] in
-                body(self)
-                threads.leave()
-            }
-        }
-
-        func acceptAll() {
-            while let socket = listener.accept() { run { $0.serve(socket) } }
-        }
-
-        func serve(_ socket: TCPSocket) {
-            var reader = HTTPReader(socket)
-            do {
-                while true {
-                    let request = try parse(reader.request().head)
-                    let reply = answer(request)
-                    open.withLock { open in
-                        open.now += 1
-                        open.most = max(open.most, open.now)
-                    }
-                    defer { open.withLock { $0.now -= 1 } }
-                    try send(reply, request.path, socket)
-                    if reply.length != reply.body.count { return }
-                }
-            } catch { return }
-        }
-
-        private func parse(_ head: [UInt8]) throws -> Request {
-            let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
-            var headers: [String: String] = [:]
-            for line in lines.dropFirst() {
-                guard let colon = line.firstIndex(of: ":") else { continue }
-                headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
-                    .trimmingCharacters(in: .whitespaces)
-            }
-            let words = lines[0].split(separator: " ")
-            guard words.count == 3 else { throw SocketError.malformed }
+        func add(_ request: LoopbackServer.Request) -> Request {
+            let headers = Dictionary(
+                request.headers.map { ($0.name.lowercased(), $0.value) },
+                uniquingKeysWith: { $1 })
             return seen.withLock { seen in
-                let path = String(words[1])
                 let request = Request(
-                    path: path, headers: headers, earlier: seen.count { $0.path == path })
+                    path: request.target, headers: headers,
+                    earlier: seen.count { $0.path == request.target })
                 seen.append(request)
                 return request
             }
         }
 
-        private func send(_ reply: Reply, _ path: String, _ socket: TCPSocket) throws {
-            var head = "HTTP/1.1 \(reply.status) Status\r\n"
-            for (name, value) in reply.headers { head += "\(name): \(value)\r\n" }
-            if let length = reply.length { head += "Content-Length: \(length)\r\n" }
-            if reply.length != reply.body.count { head += "Connection: close\r\n" }
-            try socket.send(Array((head + "\r\n").utf8))
+        func send(
+            _ reply: Reply, _ path: String, _ connection: LoopbackServer.Connection
+        ) throws {
+            open.withLock { open in
+                open.now += 1
+                open.most = max(open.most, open.now)
+            }
+            defer { open.withLock { $0.now -= 1 } }
+            try connection.sendReply(
+                reply.status, reply.headers, [], length: reply.length,
+                isLast: reply.length != reply.body.count)
             var done = 0
             while true {
                 var rest = reply.body.dropFirst(reply.body.isEmpty ? 0 : done % reply.body.count)
@@ -154,57 +113,55 @@ package final class ImageServer: Sendable {
                 if let stall = reply.stallAfter { rest = rest.prefix(stall - done) }
                 if rest.isEmpty {
                     if reply.cutAfter == done {
-                        socket.willReset()
+                        connection.socket.willReset()
                         throw SocketError.ended
                     }
-                    _ = stop.wait(milliseconds: Int(Int32.max))
-                    throw SocketError.stopped
+                    while true { try connection.pause(milliseconds: Int(Int32.max)) }
                 }
                 rest = rest.prefix(reply.bytesPerSecond == nil ? 65_536 : Self.pieceBytes)
-                try socket.send(rest)
+                try connection.socket.send(rest)
                 done += rest.count
                 sent.withLock { $0[path, default: 0] += rest.count }
-                if let rate = reply.bytesPerSecond,
-                    stop.wait(milliseconds: rest.count * 1_000 / rate)
-                {
-                    throw SocketError.stopped
+                if let rate = reply.bytesPerSecond {
+                    try connection.pause(milliseconds: rest.count * 1_000 / rate)
                 }
             }
         }
 
-        static let pieceBytes = 8_192
+        private static let pieceBytes = 8_192
     }
 
-    private let core: Core
+    private let record = Record()
+    private let server: LoopbackServer
 
     /// Starts a server.
     ///
     /// - Parameter answer: called for each request, on the connection's thread.
     package init(_ answer: @escaping @Sendable (Request) -> Reply) throws {
-        core = try Core(answer)
-        core.run { $0.acceptAll() }
+        server = try LoopbackServer { [record] connection in
+            while let request = try connection.nextRequest().map(record.add) {
+                let reply = answer(request)
+                try record.send(reply, request.path, connection)
+                if reply.length != reply.body.count { return }
+            }
+        }
     }
 
-    deinit { stop() }
-
     /// Where it is, without a slash at the end.
-    package var base: String { "http://127.0.0.1:\(core.listener.port)" }
+    package var base: String { server.base }
 
     /// The requests so far.
-    package var requests: [Request] { core.seen.withLock { $0 } }
+    package var requests: [Request] { record.seen.withLock { $0 } }
 
     /// The requests for a path so far.
     package func requests(_ path: String) -> [Request] { requests.filter { $0.path == path } }
 
     /// Bytes of bodies that were sent so far, by path.
-    package var sent: [String: Int] { core.sent.withLock { $0 } }
+    package var sent: [String: Int] { record.sent.withLock { $0 } }
 
     /// Answers that were under way at the same time at most.
-    package var mostAtOnce: Int { core.open.withLock { $0.most } }
+    package var mostAtOnce: Int { record.open.withLock { $0.most } }
 
     /// Ends all connections, and waits for their threads.
-    package func stop() {
-        core.stop.raise()
-        core.threads.wait()
-    }
+    package func stop() { server.stop() }
 }

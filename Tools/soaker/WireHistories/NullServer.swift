@@ -19,7 +19,7 @@ package final class NullServer: Sendable {
         server = try LoopbackServer { [bodies] body in
             bodies.kept.withLock { $0?.append(body) }
             return (
-                "Content-Type: application/json\r\nDate: \(Self.date())\r\n",
+                [("Content-Type", "application/json"), ("Date", Self.date())],
                 Self.verdicts(on: body)
             )
         }
@@ -28,7 +28,7 @@ package final class NullServer: Sendable {
     /// Where batches are posted.
     package var endpoint: URL {
         get throws {
-            guard let url = URL(string: "http://127.0.0.1:\(server.port)/v1/events") else {
+            guard let url = URL(string: server.base + "/v1/events") else {
                 throw WireFailure("no address")
             }
             return url

@@ -1,27 +1,120 @@
-// A server of a few lines at a free port of this machine: a thread for each connection, every request
-// answered by a closure until the client ends. What a HostileProxy, or a client, is tried with.
+// An HTTP/1.1 server of a few lines at a free port of this machine, with a thread for each connection.
+// Every server of the tests, of the searches and of the benchmark that is not a real one is made of it.
 
 import Dispatch
 import Foundation
 
-/// Answers requests for as long as somebody holds it.
+/// Serves connections as a closure says, until it is stopped or released.
 package final class LoopbackServer: Sendable {
+    /// A request as it came.
+    package struct Request: Sendable {
+        /// `POST`, `GET`.
+        package var method: String
+        /// The path with its query, as it was sent.
+        package var target: String
+        /// Names and values in the order in which they came.
+        package var headers: [(name: String, value: String)]
+        package var body: [UInt8]
+
+        /// The values of a header, whatever the case of its name.
+        package func values(_ name: String) -> [String] {
+            headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+        }
+
+        /// The body as text.
+        package var text: String { String(decoding: body, as: UTF8.self) }
+
+        /// Parses the head of a message.
+        ///
+        /// - Throws: `SocketError.malformed` where the first line is not that of a request.
+        fileprivate init(_ message: HTTPMessage) throws {
+            let lines = String(decoding: message.head, as: UTF8.self)
+                .components(separatedBy: "\r\n")
+            let words = lines[0].split(separator: " ")
+            guard words.count == 3 else { throw SocketError.malformed }
+            method = String(words[0])
+            target = String(words[1])
+            headers = lines.dropFirst().compactMap { line in
+                guard let colon = line.firstIndex(of: ":") else { return nil }
+                return (
+                    name: String(line[..<colon]),
+                    value: line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+                )
+            }
+            body = message.body
+        }
+    }
+
+    /// A client's connection. Used by its own thread only.
+    package final class Connection {
+        /// What is sent and received byte by byte.
+        package let socket: TCPSocket
+        private let stop: StopSignal
+        private var reader: HTTPReader
+
+        fileprivate init(_ socket: TCPSocket, stop: StopSignal) {
+            self.socket = socket
+            self.stop = stop
+            reader = HTTPReader(socket)
+        }
+
+        /// Reads the next request; waits for it as long as the client likes.
+        ///
+        /// - Returns: nil if the connection has ended.
+        /// - Throws: `SocketError` where a request ends early or is none.
+        package func nextRequest() throws -> Request? {
+            guard reader.hasNext() else { return nil }
+            return try Request(reader.request())
+        }
+
+        /// Sends a head and a body.
+        ///
+        /// - Parameters:
+        ///   - length: the `Content-Length`; nil leaves it out.
+        ///   - isLast: whether the head announces that the connection ends after the reply.
+        package func sendReply(
+            _ status: Int, _ headers: [(name: String, value: String)] = [], _ body: [UInt8],
+            length: Int?, isLast: Bool
+        ) throws {
+            var head = "HTTP/1.1 \(status) Status\r\n"
+            for (name, value) in headers { head += "\(name): \(value)\r\n" }
+            if let length { head += "Content-Length: \(length)\r\n" }
+            if isLast { head += "Connection: close\r\n" }
+            try socket.send(Array((head + "\r\n").utf8) + body)
+        }
+
+        /// Carries bytes to a server on this machine and back until either side ends.
+        package func tunnel(to port: UInt16) throws {
+            try socket.exchange(with: TCPSocket(to: port, stop: stop))
+        }
+
+        /// Waits until the client closes the connection. What it sends until then is dropped.
+        package func waitForEnd() throws {
+            while true {
+                var dropped: [UInt8] = []
+                try socket.receive(into: &dropped, milliseconds: Int(Int32.max))
+            }
+        }
+
+        /// Waits for a time.
+        ///
+        /// - Throws: `SocketError.stopped` once the server is stopped.
+        package func pause(milliseconds: Int) throws {
+            if stop.wait(milliseconds: milliseconds) { throw SocketError.stopped }
+        }
+    }
+
     /// What threads share; they keep it alive, not the server itself.
     private final class Core: Sendable {
         let stop: StopSignal
         let listener: TCPListener
         let threads = DispatchGroup()
-        let answer: @Sendable (_ body: [UInt8]) -> (headers: String, body: [UInt8])
-        let ended: @Sendable () -> Void
+        let serve: @Sendable (Connection) throws -> Void
 
-        init(
-            _ answer: @escaping @Sendable ([UInt8]) -> (headers: String, body: [UInt8]),
-            ended: @escaping @Sendable () -> Void
-        ) throws {
+        init(_ serve: @escaping @Sendable (Connection) throws -> Void) throws {
             stop = try StopSignal()
             listener = try TCPListener(stop: stop)
-            self.answer = answer
-            self.ended = ended
+            self.serve = serve
         }
 
         func run(_ body: @escaping @Sendable (Core) -> Void) {
@@ -33,20 +126,12 @@ package final class LoopbackServer: Sendable {
         }
 
         func acceptAll() {
-            while let socket = listener.accept() { run { $0.serve(socket) } }
-        }
-
-        /// Serves a connection until it ends.
-        func serve(_ socket: TCPSocket) {
-            var reader = HTTPReader(socket)
-            do {
-                while true {
-                    let (headers, body) = answer(try reader.request().body)
-                    let head =
-                        "HTTP/1.1 200 OK\r\n\(headers)Content-Length: \(body.count)\r\n\r\n"
-                    try socket.send(Array(head.utf8) + body)
+            while let socket = listener.accept() {
+                run { core in
+                    // An error here is a connection that has ended, or had to.
+                    try? core.serve(Connection(socket, stop: core.stop))
                 }
-            } catch { ended() }
+            }
         }
     }
 
@@ -54,22 +139,38 @@ package final class LoopbackServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameters:
-    ///   - ended: called when a connection has ended.
-    ///   - answer: gives what answers the body of a request: header lines, each with its line end,
-    ///     and a body. Called on the connection's thread.
-    package init(
-        ended: @escaping @Sendable () -> Void = {},
-        _ answer: @escaping @Sendable ([UInt8]) -> (headers: String, body: [UInt8])
-    ) throws {
-        core = try Core(answer, ended: ended)
+    /// - Parameter serve: called for each connection, on a thread of its own. The connection is closed
+    ///   when it returns or throws.
+    package init(serve: @escaping @Sendable (Connection) throws -> Void) throws {
+        core = try Core(serve)
         core.run { $0.acceptAll() }
+    }
+
+    /// Starts a server that replies with 200 to all requests of a connection until the client ends it.
+    ///
+    /// - Parameter answer: gives headers and body for the body of a request. Called on the
+    ///   connection's thread.
+    package convenience init(
+        answer:
+            @escaping @Sendable ([UInt8]) -> (
+                headers: [(name: String, value: String)], body: [UInt8]
+            )
+    ) throws {
+        try self.init { connection in
+            while let request = try connection.nextRequest() {
+                let (headers, body) = answer(request.body)
+                try connection.sendReply(200, headers, body, length: body.count, isLast: false)
+            }
+        }
     }
 
     deinit { stop() }
 
     /// The port that the system gave.
     package var port: UInt16 { core.listener.port }
+
+    /// Where the server is, without a slash at the end.
+    package var base: String { "http://127.0.0.1:\(port)" }
 
     /// Ends all connections, and waits for their threads.
     package func stop() {

@@ -118,6 +118,23 @@ package final class TCPSocket: Sendable {
         }
     }
 
+    /// Carries bytes to another socket and back until either side ends.
+    func exchange(with other: TCPSocket) throws {
+        let sides = [self, other]
+        while true {
+            var ends = [descriptor, other.descriptor, stop.readEnd].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
+            _ = poll(&ends, nfds_t(ends.count), -1)
+            for index in 0..<2 where ends[index].revents != 0 {
+                var bytes: [UInt8] = []
+                try sides[index].receive(into: &bytes)
+                try sides[1 - index].send(bytes)
+            }
+            if ends[2].revents != 0 { throw SocketError.stopped }
+        }
+    }
+
     private func wait(_ events: Int16, milliseconds: Int) throws {
         var ends = [
             pollfd(fd: descriptor, events: events, revents: 0),

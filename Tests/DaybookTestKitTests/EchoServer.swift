@@ -16,10 +16,12 @@ final class EchoServer: Sendable {
     private let server: LoopbackServer
 
     init() throws {
-        server = try LoopbackServer(ended: { [state] in state.broken.withLock { $0 += 1 } }) {
-            [state] body in
-            state.received.withLock { $0.append(String(decoding: body, as: UTF8.self)) }
-            return ("", body)
+        server = try LoopbackServer { [state] connection in
+            defer { state.broken.withLock { $0 += 1 } }
+            while let body = try connection.nextRequest()?.body {
+                state.received.withLock { $0.append(String(decoding: body, as: UTF8.self)) }
+                try connection.sendReply(200, [], body, length: body.count, isLast: false)
+            }
         }
     }
 

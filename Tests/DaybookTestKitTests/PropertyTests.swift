@@ -47,7 +47,7 @@ import Testing
         #expect(failure.notes == ["first 0"])
         #expect(
             failure.reproduction == "DAYBOOK_SEED=0x\(String(seed, radix: 16)) swift test "
-                + #"--filter '^LogFormatTests\..*/PropertyTests\.swift:'"#)
+                + #"--filter '^DaybookTestKitTests\..*/PropertyTests\.swift:'"#)
         #expect(failure.description.contains(failure.reproduction))
     }
 
