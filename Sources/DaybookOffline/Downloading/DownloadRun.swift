@@ -119,32 +119,14 @@ struct DownloadRun {
         // In the manifest's order: what stands first is seen first.
         let images = manifest.images.filter { seen.insert($0.url).inserted }
         var found: [URL: DownloadedFile] = [:]
-        try await withThrowingTaskGroup(of: (URL, DownloadedFile).self) { group in
-            var waiting = images.makeIterator()
-            func begin() {
-                guard let image = waiting.next() else { return }
-                let fetch = ImageFetch(
-                    image: image, folder: folder, files: files, fileSystem: fileSystem,
-                    authorizer: authorizer, meter: meter, pace: pace, options: options)
-                group.addTask { (image.url, try await fetch.run()) }
-            }
-            for _ in 0..<max(1, options.imagesAtOnce) { begin() }
-            // Those that end well after another has failed count, too.
-            var failure: (any Error)?
-            while let result = await group.nextResult() {
-                switch result {
-                case .success(let (url, file)):
-                    await keep(file.file)
-                    found[url] = file
-                    if failure == nil { begin() }
-                case .failure(let error):
-                    if failure == nil {
-                        failure = error
-                        group.cancelAll()
-                    }
-                }
-            }
-            if let failure { throw failure }
+        try await fetchInParallel(images, atOnce: options.imagesAtOnce) { image in
+            let fetch = ImageFetch(
+                image: image, folder: folder, files: files, fileSystem: fileSystem,
+                authorizer: authorizer, meter: meter, pace: pace, options: options)
+            return (image.url, try await fetch.run())
+        } receive: { (url, file) in
+            await keep(file.file)
+            found[url] = file
         }
         return found
     }

@@ -437,37 +437,18 @@ public actor LearningDownloads {
         try Self.check(unit)
         var fetched: [LearningFile] = []
         do {
-            try await withThrowingTaskGroup(of: LearningFile.self) { group in
-                var waiting = unit.files.makeIterator()
-                func begin() {
-                    guard let url = waiting.next() else { return }
-                    group.addTask { try await self.fetchFile(url) }
+            var bytes = 0
+            try await fetchInParallel(unit.files, atOnce: options.imagesAtOnce) { url in
+                try await self.fetchFile(url)
+            } receive: { file in
+                fetched.append(file)
+                bytes += file.size
+                guard bytes <= options.cityBytesMax else {
+                    throw DownloadError(
+                        .tooLarge,
+                        "files of more than \(options.cityBytesMax) bytes, which is the most that "
+                            + "is taken")
                 }
-                for _ in 0..<max(1, options.imagesAtOnce) { begin() }
-                // Those that end well after another has failed count, too: they are held.
-                var failure: (any Error)?
-                var bytes = 0
-                while let result = await group.nextResult() {
-                    switch result {
-                    case .success(let file):
-                        fetched.append(file)
-                        bytes += file.size
-                        if bytes > options.cityBytesMax, failure == nil {
-                            failure = DownloadError(
-                                .tooLarge,
-                                "files of more than \(options.cityBytesMax) bytes, which is the "
-                                    + "most that is taken")
-                            group.cancelAll()
-                        }
-                        if failure == nil { begin() }
-                    case .failure(let error):
-                        if failure == nil {
-                            failure = error
-                            group.cancelAll()
-                        }
-                    }
-                }
-                if let failure { throw failure }
             }
             try Task.checkCancellation()
             let byURL = Dictionary(
