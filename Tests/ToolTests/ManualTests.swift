@@ -76,17 +76,24 @@ import Testing
         }
     }
 
-    @Test(.verifies("TOOL-2"))
-    func `the help and the page of logtool list the same exit codes with the same meanings`() throws
-    {
-        let help = try ToolRun.logtool("--help", []).output
-        let page = try String(
-            contentsOf: Tool.root.appending(path: "Spec/operations/logtool.md"), encoding: .utf8)
-        let rows = page.matches(of: /(?m)^\| (\d+) \| (.+) \|$/).prefix { $0.1 != "" }
-        let codes = rows.map { String($0.1) }
-        #expect(codes == ["0", "1", "64", "65", "66", "74", "75", "130"])
+    /// The exit codes that a page lists, each of which the help has to list with the same meaning.
+    private func codes(of page: String, in help: String) throws -> [String] {
+        let text = try String(
+            contentsOf: Tool.root.appending(path: "Spec/operations/\(page)"), encoding: .utf8)
+        let rows = text.matches(of: /(?m)^\| (\d+) \| (.+) \|$/)
         let words = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         for row in rows { #expect(words.contains(" \(row.1) \(row.2)")) }
+        return rows.map { String($0.1) }
+    }
+
+    @Test(.verifies("TOOL-2"))
+    func `help and page of each tool list the same exit codes with the same meanings`() throws {
+        #expect(
+            try codes(of: "logtool.md", in: ToolRun.logtool("--help", []).output)
+                == ["0", "1", "64", "65", "66", "74", "75", "130"])
+        #expect(
+            try codes(of: "operating.md", in: ToolRun.syncserver("--help").output)
+                == ["0", "1", "64", "65", "66", "69", "74"])
     }
 
     @Test(

@@ -22,6 +22,11 @@ struct ToolRun {
         try run(Tool.binary("logtool"), [command] + arguments, environment: environment)
     }
 
+    /// Runs syncserver to its end.
+    static func syncserver(_ arguments: String...) throws -> ToolRun {
+        try run(Tool.binary("syncserver"), arguments)
+    }
+
     /// Runs a line of shell.
     static func shell(_ line: String) throws -> ToolRun {
         try run(URL(filePath: "/bin/sh"), ["-c", line])

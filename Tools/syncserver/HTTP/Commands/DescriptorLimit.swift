@@ -32,7 +32,7 @@ enum DescriptorLimit {
         guard limit.rlim_cur >= leastCount else {
             throw SyncServer.failure(
                 "the system lets this process open \(limit.rlim_cur) files, and it needs "
-                    + "\(leastCount); raise the limit (ulimit -n)", 74)
+                    + "\(leastCount); raise the limit (ulimit -n)", .io)
         }
         return limit.rlim_cur >= wanted
             ? connections : max(1, Int(clamping: limit.rlim_cur) - reserve)

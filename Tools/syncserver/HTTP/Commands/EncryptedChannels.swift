@@ -23,7 +23,7 @@
             } catch {
                 throw SyncServer.failure(
                     "cannot use the certificate \(certificate) with the key \(key): both must be "
-                        + "PEM files", 65)
+                        + "PEM files", .badData)
             }
             tls.minimumTLSVersion = .tlsv12
             tls.cipherSuites = cipherSuites
@@ -39,7 +39,7 @@
             } catch {
                 throw SyncServer.failure(
                     "the certificate \(certificate) does not fit the key \(key): give the key that "
-                        + "it was issued for, and put the server's own certificate first", 65)
+                        + "it was issued for, and put the server's own certificate first", .badData)
             }
         }
     }

@@ -61,7 +61,9 @@ struct Erase: AsyncParsableCommand {
             }
             try opened.close()
             try SyncServer.print("\(yes ? "erased" : "would erase") \(count) events")
-            if !yes { throw SyncServer.failure("nothing was erased: give --yes to do it", 1) }
+            if !yes {
+                throw SyncServer.failure("nothing was erased: give --yes to do it", .refused)
+            }
         } catch { throw SyncServer.failure(error) }
     }
 }
@@ -115,7 +117,7 @@ struct Prune: AsyncParsableCommand {
         } catch { failures.append(SyncServer.failure(error)) }
         if let failure = failures.first { throw failure }
         if !yes, !accounts.isEmpty {
-            throw SyncServer.failure("nothing was erased: give --yes to do it", 1)
+            throw SyncServer.failure("nothing was erased: give --yes to do it", .refused)
         }
     }
 }

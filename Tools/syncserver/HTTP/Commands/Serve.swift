@@ -146,7 +146,7 @@ struct Serve: AsyncParsableCommand {
             try await ServiceGroup(configuration: configuration).run()
         } catch {
             try? storage.close()
-            throw SyncServer.failure("cannot serve on \(host), port \(port): \(error)", 74)
+            throw SyncServer.failure("cannot serve on \(host), port \(port): \(error)", .io)
         }
         do { try storage.close() } catch { throw SyncServer.failure(error) }
     }
@@ -202,7 +202,7 @@ struct Serve: AsyncParsableCommand {
         #else
             throw SyncServer.failure(
                 "this syncserver was built without TLS: build it without --disable-default-traits, or "
-                    + "give --behind-tls-proxy", 69)
+                    + "give --behind-tls-proxy", .unavailable)
         #endif
     }
 }

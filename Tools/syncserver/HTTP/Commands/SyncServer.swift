@@ -20,10 +20,12 @@ struct SyncServer: AsyncParsableCommand {
         commandName: "syncserver",
         abstract: "Takes in the events of daybook logs, each once, and gives them out again.",
         discussion: """
-            Without a subcommand it serves: see "syncserver serve --help". Exit codes: 64 usage, \
-            65 a database, a token file or a certificate that cannot be used, 66 no database at \
-            the path, 74 I/O.
-            """,
+            Without a subcommand it serves: see "syncserver serve --help".
+
+            Exit codes:
+
+            """
+                + Exit.allCases.map { "  \($0.rawValue)  \($0.meaning)" }.joined(separator: "\n"),
         subcommands: [Serve.self, Migrate.self, Erase.self, Prune.self, MakeToken.self],
         defaultSubcommand: Serve.self)
 
@@ -32,21 +34,21 @@ struct SyncServer: AsyncParsableCommand {
     /// - Throws: exit code 74 if it cannot be written, said on standard error.
     static func print(_ line: String) throws(ExitCode) {
         guard let reason = StandardStream.output.write(Array("\(line)\n".utf8)) else { return }
-        throw failure("standard output: \(String(cString: strerror(reason)))", 74)
+        throw failure("standard output: \(String(cString: strerror(reason)))", .io)
     }
 
     /// Says why the command cannot go on. Where standard error cannot be written, the exit code still
     /// tells.
-    static func failure(_ detail: String, _ code: Int32) -> ExitCode {
+    static func failure(_ detail: String, _ code: Exit) -> ExitCode {
         _ = StandardStream.error.write(Array("syncserver: \(detail)\n".utf8))
-        return ExitCode(code)
+        return ExitCode(code.rawValue)
     }
 
-    private static func exitCode(of code: StorageError.Code) -> Int32 {
+    private static func exitCode(of code: StorageError.Code) -> Exit {
         switch code {
-        case .wrongDatabase: 65
-        case .missing: 66
-        case .failed, .noRoom: 74
+        case .wrongDatabase: .badData
+        case .missing: .noDatabase
+        case .failed, .noRoom: .io
         }
     }
 

@@ -33,7 +33,7 @@ struct AccountTokens: Sendable {
     struct Fault: Error {
         let detail: String
         /// 74 for a file that cannot be read, 65 for one that says nothing usable.
-        let exitCode: Int32
+        let exitCode: Exit
     }
 
     /// Reads a file of lines `<token> <account>` or `sha256:<64 hex digits> <account>`. Empty lines
@@ -48,9 +48,9 @@ struct AccountTokens: Sendable {
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: descriptor >= 0)
         guard descriptor >= 0, fstat(descriptor, &status) == 0,
             status.st_mode & S_IFMT == S_IFREG, let data = try? file.readToEnd() ?? Data()
-        else { throw Fault(detail: "cannot read the token file \(path)", exitCode: 74) }
+        else { throw Fault(detail: "cannot read the token file \(path)", exitCode: .io) }
         guard let text = String(data: data.trimmingByteOrderMark, encoding: .utf8) else {
-            throw Fault(detail: "the token file \(path) is not UTF-8", exitCode: 65)
+            throw Fault(detail: "the token file \(path) is not UTF-8", exitCode: .badData)
         }
         var holdsPlainTokens = false
         // By bytes: "\r\n" is one Character, and not equal to "\n".
@@ -63,14 +63,15 @@ struct AccountTokens: Sendable {
                 throw Fault(
                     detail: "\(place): not a token and an account of at most "
                         + "\(FormatLimit.accountBytesMax) bytes",
-                    exitCode: 65)
+                    exitCode: .badData)
             }
             let digest: Data
             if words[0].lowercased().hasPrefix(Self.digestPrefix) {
                 guard let bytes = Self.bytes(hex: words[0].dropFirst(Self.digestPrefix.count))
                 else {
                     throw Fault(
-                        detail: "\(place): \(Self.digestPrefix) needs 64 hex digits", exitCode: 65)
+                        detail: "\(place): \(Self.digestPrefix) needs 64 hex digits",
+                        exitCode: .badData)
                 }
                 digest = bytes
             } else {
@@ -78,11 +79,11 @@ struct AccountTokens: Sendable {
                 digest = Self.digest(words[0])
             }
             guard accounts.updateValue(String(words[1]), forKey: blinded(digest)) == nil else {
-                throw Fault(detail: "\(place): the token stands there twice", exitCode: 65)
+                throw Fault(detail: "\(place): the token stands there twice", exitCode: .badData)
             }
         }
         guard !accounts.isEmpty else {
-            throw Fault(detail: "\(path) holds no token", exitCode: 65)
+            throw Fault(detail: "\(path) holds no token", exitCode: .badData)
         }
         try checkPermissions(UInt32(status.st_mode), path, holdsPlainTokens)
     }
@@ -127,7 +128,7 @@ struct AccountTokens: Sendable {
             throw Fault(
                 detail: "all users may write the token file \(path), and so make accounts: "
                     + "chmod 600",
-                exitCode: 65)
+                exitCode: .badData)
         }
         if holdsPlainTokens, mode & 0o077 != 0 {
             warning =
