@@ -114,14 +114,14 @@ package struct Checkpoint: Equatable, Sendable {
 
     /// The file's bytes. O(n).
     ///
-    /// - Throws: `malformed` for more than `FormatLimit.checkpointPlaintextBytesMax` bytes of state,
+    /// - Throws: `malformed` for more than `WriterSizes.checkpointPlaintextBytesMax` bytes of state,
     ///   and for a checkpoint of which only the head was read.
     package func encoded() throws(FormatError) -> [UInt8] {
         if let live, live.footer.idIndex.count != live.idIndexBytes {
             throw FormatError(.malformed, "the checkpoint has no id index")
         }
         let body = self.body()
-        guard body.count <= FormatLimit.checkpointPlaintextBytesMax else {
+        guard body.count <= WriterSizes.checkpointPlaintextBytesMax else {
             throw FormatError(.malformed, "the states have \(body.count) bytes, more than fit")
         }
         var bytes = Self.signature

@@ -32,8 +32,13 @@ public enum FormatLimit {
     /// can have held that cannot be read any more.
     public static let lineBytesMin = 164
 
-    /// Lines that repair assumes a segment can have: 999,999, then a commit full of the shortest ones.
-    public static let segmentEventsMax = 999_999 + commitPlaintextBytesMax / lineBytesMin
+    /// Lines of a segment before its last commit.
+    static let segmentEventsBeforeLastCommitMax = 999_999
+
+    /// Lines that repair assumes a segment can have: those before its last commit, then a commit full of
+    /// the shortest ones.
+    public static let segmentEventsMax =
+        segmentEventsBeforeLastCommitMax + commitPlaintextBytesMax / lineBytesMin
 
     /// How far back in the plaintext of its frame a block may refer.
     public static let historyBytesMax = 64 * 1024
@@ -52,6 +57,6 @@ public enum FormatLimit {
     /// position makes no arithmetic overflow.
     public static let positionMax = UInt64.max - 1 << 32
 
-    /// Plaintext bytes of a checkpoint. A state beyond is not stored but folded at every opening.
+    /// Bytes of a checkpoint's file, and of its plaintext.
     public static let checkpointPlaintextBytesMax = 256 * 1024 * 1024
 }

@@ -15,9 +15,8 @@ package struct WriterSizes: Sendable {
     package var segmentBytes = 16 * 1024 * 1024
 
     /// Events from which a segment takes no further commit, so that its footer stays within bounds
-    /// however small and alike its events are. At most 1,000,000: repair relies on
-    /// `FormatLimit.segmentEventsMax`.
-    package var segmentEvents = 1_000_000
+    /// however small and alike its events are.
+    package var segmentEvents = FormatLimit.segmentEventsBeforeLastCommitMax + 1
 
     /// Bytes of a commit's lines, newlines counted.
     package static let commitPlaintextBytesMax = 4 * 1024 * 1024
@@ -25,15 +24,26 @@ package struct WriterSizes: Sendable {
     /// Bytes of a line, its newline not counted.
     package static let lineBytesMax = 1024 * 1024
 
+    /// Plaintext bytes of a checkpoint. A larger state is folded at every opening instead of stored.
+    package static let checkpointPlaintextBytesMax = 256 * 1024 * 1024
+
     package init() {}
 
     /// The most plaintext that a running frame gets: one byte under its size, then a full block.
     package var runningFramePlaintextBytesMax: Int { framePlaintextBytes - 1 + blockPlaintextBytes }
 
+    /// The most bytes that a segment gets: one byte under its size, then the largest commit, with the
+    /// footer of the most events.
+    private var segmentFileBytesMax: Int {
+        segmentBytes - 1 + BigCommit.encodedBytesMax(plaintextBytes: Self.commitPlaintextBytesMax)
+            + FormatLimit.footerBytesMax
+    }
+
     /// True if every reader accepts what is written with these sizes.
     package var areReadable: Bool {
         blockPlaintextBytes <= FormatLimit.blockBytesMax
             && runningFramePlaintextBytesMax <= FormatLimit.runningFramePlaintextBytesMax
-            && segmentEvents <= 1_000_000
+            && segmentEvents <= FormatLimit.segmentEventsBeforeLastCommitMax + 1
+            && segmentFileBytesMax <= FormatLimit.segmentBytesMax
     }
 }

@@ -34,6 +34,20 @@ import Testing
         sizes(block: 64 * 1_024, frame: 190 * 1_024, segment: 300_000),
     ]
 
+    @Test(.verifies("BLK-2", "FRM-2"))
+    func `sizes of which a reader would refuse a file are not readable`() {
+        var (large, many) = (WriterSizes(), WriterSizes())
+        large.segmentBytes = 20 * 1024 * 1024
+        many.segmentEvents += 1
+        let refused = [
+            Self.sizes(block: 64 * 1_024 + 1, frame: 1),
+            Self.sizes(block: 1, frame: 256 * 1_024 + 1),
+            large, many,
+        ]
+        for sizes in refused { #expect(!sizes.areReadable) }
+        for sizes in Self.all { #expect(sizes.areReadable) }
+    }
+
     @Test(.verifies("BLK-1", "BLK-2", "FRM-2"))
     func `a log is gone on with by writers of any sizes, and every line is read`() throws {
         try Property.check("sizes change", runs: TestLog.isDebug ? 60 : 1_000) { choices in

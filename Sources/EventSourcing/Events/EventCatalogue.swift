@@ -18,7 +18,7 @@ public struct EventCatalogue: Sendable {
     /// All types that have a rule or an upcaster.
     private(set) var known = KnownTypes()
 
-    /// Bytes of a line of a shipped type.
+    /// Bytes of a line of a shipped type, where one is written. A server's bound is its own. EVT-3.
     package static let shippedBytesMax = 256 * 1024
 
     /// Creates a catalogue.
@@ -190,15 +190,17 @@ public struct EventCatalogue: Sendable {
     /// - Throws: `EventError` (`badAttribute`, `invalidData`; `refused` for a shipped type in a
     ///   shared log).
     package func normalise(_ draft: inout EventDraft) throws(EventError) {
-        _ = try normalised(&draft)
+        _ = try normalised(&draft, as: known[draft.type])
     }
 
-    /// As `normalise(_:)`.
+    /// Checks a draft as `normalise(_:)` does, with its type looked up already.
     ///
     /// - Returns: the data, if the rule has read them.
-    func normalised(_ draft: inout EventDraft) throws(EventError) -> AnyDecoded? {
+    func normalised(
+        _ draft: inout EventDraft, as type: CataloguedType
+    ) throws(EventError) -> AnyDecoded? {
         guard !draft.type.isEmpty else { throw EventError(.badAttribute, "type is empty") }
-        guard let rule = self[draft.type] else { return nil }
+        guard let rule = known.rule(of: type) else { return nil }
         guard rule.action == nil || !refusesShipped else {
             throw EventError(
                 .refused,

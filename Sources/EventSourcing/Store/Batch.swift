@@ -27,8 +27,8 @@ final class CheckedDraft: Sendable {
     init(_ draft: EventDraft, by catalogue: borrowing EventCatalogue) throws(EventError) {
         var draft = draft
         draft.bringIntoLineForm()
-        decoded = try catalogue.normalised(&draft)
         type = catalogue.known[draft.type]
+        decoded = try catalogue.normalised(&draft, as: type)
         lane = catalogue.lane(of: draft)
         self.draft = draft
     }

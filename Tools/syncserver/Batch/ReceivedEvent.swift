@@ -43,6 +43,9 @@ package struct ReceivedEvent: Sendable {
         }
     }
 
+    /// Bytes of an event, as received. Not less than what any release of a device ships. SYNC-13.
+    package static let bytesMax = 256 * 1024
+
     /// A rule that an event breaks.
     package struct Fault: Hashable, Sendable {
         package let code: Verdict.Code
@@ -58,11 +61,11 @@ extension ReceivedEvent {
     ///   - now: the time of an event that has none.
     /// - Returns: nil if the element has no usable id.
     package init?(_ element: RawSpan, catalogue: EventCatalogue, now: Timestamp) {
-        guard element.byteCount <= EventCatalogue.shippedBytesMax else {
+        guard element.byteCount <= Self.bytesMax else {
             self.init(
                 unreadable: element, .tooLarge,
                 "the event has \(element.byteCount) bytes; "
-                    + "at most \(EventCatalogue.shippedBytesMax) are taken")
+                    + "at most \(Self.bytesMax) are taken")
             return
         }
         do throws(EventError) {
