@@ -1,5 +1,5 @@
 // What users of other systems lost data to, each by its name; here it must not be able to happen.
-// Design: what went wrong elsewhere. Spec/protocol/replay.md.
+// Spec/protocol/replay.md.
 
 import DaybookOffline
 import DaybookTestKit

@@ -1,4 +1,4 @@
-// The trait by which a test cites what it verifies: the ids that Spec/*.md define. Tools/checks/requirements
+// The trait by which a test cites what it verifies: the ids that the pages of Spec define. Tools/checks/requirements
 // compares the two.
 
 import Testing

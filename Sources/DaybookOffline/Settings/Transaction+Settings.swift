@@ -1,4 +1,4 @@
-// Settings in a transaction, beside whatever else it records. Used by SettingsCommands in Daybook, by
+// Settings in a transaction, beside whatever else it records. Used by SettingsCommands, by
 // migrations, and by apps. Spec/model/settings.md, SET-1.
 
 import Daybook

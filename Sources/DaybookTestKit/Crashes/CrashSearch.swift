@@ -1,5 +1,5 @@
 // Takes every state that a crash may leave and looks whether the log recovers from it. Comes after
-// Workload; the states are CrashPoint's, what must hold is RecoveryCheck's. Design §10,
+// Workload; the states are CrashPoint's, what must hold is RecoveryCheck's.
 // Spec/testing/testing.md.
 
 import LogStorage

@@ -1,6 +1,6 @@
 // Lets every call of a workload fail in every way, once and for good, and looks what the log says and
-// what is left when the faults are over. Design §10, fault model 7 and 8, I1, I3, I11, I12.
-// Spec/testing/testing.md.
+// what is left when the faults are over. Spec/testing/testing.md: faults F7
+// and F8, invariants I1, I3, I11 and I12.
 
 import EventSourcing
 import LogFormat

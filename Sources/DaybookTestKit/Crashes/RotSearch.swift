@@ -1,6 +1,6 @@
-// Damages stored logs in every way of fault model 9 and looks what opening, reading and looking up
+// Damages stored logs in every way of fault F9 and looks what opening, reading and looking up
 // say: the damage is noticed with its place, or harmless, or reported as a torn tail at the very
-// end. Comes after Workload, which makes the logs. Design §10; Spec/testing/testing.md.
+// end. Comes after Workload, which makes the logs. Spec/testing/testing.md.
 
 import EventSourcing
 import LogFormat

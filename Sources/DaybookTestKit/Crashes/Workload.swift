@@ -1,6 +1,6 @@
 // What a crash search does to a store: a few steps, run once on a recording machine. The run says
 // what was acknowledged when, and what every line was; CrashSearch holds each state to that.
-// Design §10.
+// Spec/testing/testing.md.
 
 import EventSourcing
 import Foundation

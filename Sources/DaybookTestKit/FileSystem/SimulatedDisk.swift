@@ -9,7 +9,7 @@
 //   back, with any of the entries that it had.
 // - A sync that fails leaves pages as `FailedSync` says.
 //
-// Design §10, fault model 1 to 5 and 8. Used by SimulatedFileSystem.
+// Faults F1 to F5 and F8 of Spec/testing/testing.md. Below SimulatedFileSystem.
 
 import LogStorage
 

@@ -1,5 +1,5 @@
 // What can happen to one request. Each name is also the label under which SimulatedNetwork counts
-// what really happened, so that a property can prove that it was tried. Design: fault model 11.
+// what really happened, so that a property can prove that it was tried. Fault F11 of Spec/testing/testing.md.
 
 /// One thing that goes wrong between a client and a server.
 public enum NetworkFault: String, CaseIterable, Sendable {

@@ -14,7 +14,7 @@
 //   up (`hangUp`): then `send` fails, and what is under way arrives late or never.
 //
 // All of it follows from choices, so a property shrinks it; with every choice 0 nothing goes wrong.
-// Design: fault model 11. The faults one by one are in NetworkFault, what is done to replies in
+// Fault F11 of Spec/testing/testing.md. The faults one by one are in NetworkFault, what is done to replies in
 // ReplyDamage. How a simulation is built on it: Spec/protocol/sync-simulation.md.
 
 import Daybook

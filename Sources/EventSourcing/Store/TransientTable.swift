@@ -1,5 +1,5 @@
-// Values about a store that the process keeps in memory and never records: bytes of a running
-// download, attempts without an answer. Beside the views, which follow from the log; queries merge
+// Values about a store that the process keeps in memory and never records: progress of a
+// transfer, attempts without an answer. Beside the views, which follow from the log; queries merge
 // both. Spec/model/following.md, FOL-11.
 
 import Foundation

@@ -1,5 +1,5 @@
 // Where bytes go that a log cannot use any more: they are set aside, never deleted. Used by recovery
-// for torn tails and by repair for whole files. Spec/format/recovery.md, REC-4 and REP-3.
+// for torn tails and by repair for whole files. Spec/format/recovery.md, REC-4; Spec/format/repair.md, REP-3.
 
 import LogFormat
 

@@ -150,7 +150,7 @@ public final class Log: Sendable {
     ///   segment's file was removed, and from then on: what was appended since is lost. A folder that
     ///   was renamed or replaced is noticed when a segment ends or a checkpoint is written (REC-11).
     /// - Complexity: O(bytes).
-    public func append(_ lines: [UInt8]) throws(LogError) {
+    package func append(_ lines: [UInt8]) throws(LogError) {
         precondition(!lines.isEmpty, "a commit has at least one line")
         try checkSize(of: lines)
         try append(CommitLines(lines))

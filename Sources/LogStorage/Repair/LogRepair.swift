@@ -1,6 +1,6 @@
 // Puts a damaged log in order again: everything intact stays, what is lost is named, and nothing is
 // deleted. Survey (SurveyedFile) → judgement (RepairPlan) → this. May be interrupted anywhere and
-// begun again: until all that is new is on the disk, nothing old is touched. Spec/format/recovery.md, REP-3.
+// begun again: until all that is new is on the disk, nothing old is touched. Spec/format/repair.md, REP-3.
 
 import LogFormat
 

@@ -1,4 +1,4 @@
-// One thing that repair does, or would do, in words that a person can check. Spec/format/recovery.md, REP-4.
+// One thing that repair does, or would do, in words that a person can check. Spec/format/repair.md, REP-4.
 
 import LogFormat
 
@@ -30,7 +30,4 @@ package struct RepairAction: Hashable, Sendable {
     package var reason: String
     /// Where the file was put, once it was.
     package var quarantinedAs: String?
-
-    /// Whether the file is a segment.
-    var isSegment: Bool { SegmentName.base(name) != nil }
 }

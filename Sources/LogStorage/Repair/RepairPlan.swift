@@ -1,6 +1,6 @@
 // Judges the files of a damaged log together: which belongs where, which positions each answers for,
 // what is missing. Reads and decides only; LogRepair carries it out. The rules are the table of
-// Spec/format/recovery.md, REP-2, in its order.
+// Spec/format/repair.md, REP-2, in its order.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // What repair knows of one file of a log: whether it is sound, and if not, what is left of it. Made by
-// reading only, before RepairPlan judges all files together. Spec/format/recovery.md, REP-1.
+// reading only, before RepairPlan judges all files together. Spec/format/repair.md, REP-1.
 
 import LogFormat
 

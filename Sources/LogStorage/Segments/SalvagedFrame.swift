@@ -1,5 +1,5 @@
 // Reads one frame of a damaged segment, as far as it can be read. A block needs all blocks before it,
-// so what is intact is a beginning of the frame. Used by SegmentSalvage. Spec/format/recovery.md, REP-2.
+// so what is intact is a beginning of the frame. Used by SegmentSalvage. Spec/format/repair.md, REP-2.
 
 import LogFormat
 

@@ -1,6 +1,6 @@
 // Finds everything in a segment file that is intact, in whatever state the file is: frame by frame,
 // and behind damage at the next place where a frame can be read. Judges nothing about the log; that
-// is RepairPlan's. Spec/format/recovery.md, REP-2.
+// is RepairPlan's. Spec/format/repair.md, REP-2.
 
 import LogFormat
 

@@ -1,5 +1,5 @@
 // The names of secrets with the types of their values: what would be settings if a log could hold
-// them. Used by SettingsCommands in Daybook. Spec/operations/secrets.md, SEC-21; Spec/model/settings.md, SET-4.
+// them. Used by SettingsCommands in DaybookOffline. Spec/operations/secrets.md, SEC-21; Spec/model/settings.md, SET-4.
 
 import EventSourcing
 

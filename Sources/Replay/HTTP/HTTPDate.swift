@@ -21,7 +21,7 @@ public enum HTTPDate {
         let stamp =
             String(format: "%04d-%02d-%02d", year, month + 1, day) + "T" + parts[4] + "Z"
         guard stamp.count == 20 else { return nil }
-        return millisecondsOfRFC3339(stamp)
+        return Timestamp(stamp)?.milliseconds
     }
 
     /// `Retry-After`: seconds, or a date, which counts from the server's own `Date`.

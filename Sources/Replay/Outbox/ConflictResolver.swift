@@ -63,7 +63,7 @@ public struct KeepTheirs: ConflictResolver {
 /// ```swift
 /// let resolver = Merge { conflict in
 ///     guard let mine = conflict.pending.last?.content, … else { return nil }
-///     return try EventDraft(NoteUpdated(noteId: …, content: theirs + "\n" + ours, updatedBy: …))
+///     return try EventDraft(TripPlanned(trip: "spring", stops: theirs + ours))
 /// }
 /// ```
 public struct Merge: ConflictResolver {

@@ -101,7 +101,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
 
     /// The event's id: the idempotency key.
     public var id: UUID { content.fields.id }
-    /// The action's name: `ADD_NOTE`.
+    /// The action's name: `PLAN_TRIP`.
     public var action: String { content.fields.action }
     /// What the action is about.
     public var entityId: String { content.fields.entityId }

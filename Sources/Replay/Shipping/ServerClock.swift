@@ -32,6 +32,3 @@ extension EventStore {
         restoreClock(offset: outbox.clockOffset, contact: outbox.lastContact)
     }
 }
-
-/// Milliseconds since 1970 of an RFC 3339 text.
-func millisecondsOfRFC3339(_ text: String) -> Int64? { Timestamp(text)?.milliseconds }

@@ -8,7 +8,7 @@ import Foundation
 public struct SyncAction: Hashable, Sendable, Identifiable {
     /// The event's id: the idempotency key.
     public let id: UUID
-    /// The action's name: `ADD_NOTE`.
+    /// The action's name: `PLAN_TRIP`.
     public let actionType: String
     /// What the action is about.
     public let entityId: String

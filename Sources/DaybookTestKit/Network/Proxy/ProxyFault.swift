@@ -1,5 +1,5 @@
 // What a HostileProxy can do to a connection or a request. Each name is also the label under which it
-// counts what really happened. Design: fault model 11, on real connections.
+// counts what really happened. Fault F11 of Spec/testing/testing.md, on real connections.
 
 /// One thing that goes wrong on the wire.
 public enum ProxyFault: String, CaseIterable, Sendable {
