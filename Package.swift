@@ -27,9 +27,15 @@ let package = Package(
     ],
     traits: [
         .trait(
+            name: "LibLZ4",
+            description: """
+                On Linux and macOS, blocks are compressed by the system's liblz4. Without it, and on \
+                other systems, by the codec in Swift.
+                """),
+        .trait(
             name: "TLS",
             description: "syncserver speaks TLS itself. Costs a build of BoringSSL."),
-        .default(enabledTraits: ["TLS"]),
+        .default(enabledTraits: ["LibLZ4", "TLS"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -62,7 +68,14 @@ let package = Package(
             name: "Cryptography",
             dependencies: [.target(name: "CCrypto", condition: .when(platforms: [.linux]))],
             swiftSettings: strict),
-        .target(name: "LogFormat", dependencies: ["CLZ4"], swiftSettings: strict + optimised),
+        .target(
+            name: "LogFormat",
+            dependencies: [
+                .target(
+                    name: "CLZ4",
+                    condition: .when(platforms: [.linux, .macOS], traits: ["LibLZ4"]))
+            ],
+            swiftSettings: strict + optimised),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict + optimised),
         .target(
             name: "EventSourcing",

@@ -10,7 +10,7 @@ public struct FormatError: Error, Hashable, Sendable, CustomStringConvertible {
         case malformed
         /// A checksum or digest does not match the bytes it covers.
         case checksum
-        /// liblz4 refused a block.
+        /// A block is not valid LZ4 data.
         case undecodable
         /// A line is not terminated, too long, or does not begin as every stored line does.
         case badLine = "bad-line"

@@ -19,6 +19,7 @@ package struct FuzzSeeds {
     package func inputs(of target: FuzzTarget) throws -> [[UInt8]] {
         let all: [[UInt8]] =
             switch target {
+            case .block: try blocks()
             case .segment: modes([0, 1, 3], of: try segments())
             case .log: try logs()
             case .line: modes([0], of: try lines() + texts)
@@ -34,6 +35,20 @@ package struct FuzzSeeds {
 
     private func modes(_ modes: [UInt8], of inputs: [[UInt8]]) -> [[UInt8]] {
         inputs.flatMap { input in modes.map { [$0] + input } }
+    }
+
+    // MARK: Blocks
+
+    /// Plaintext, and blocks that liblz4 or the codec in Swift makes of it.
+    private func blocks() throws -> [[UInt8]] {
+        let plain = try lines() + [[UInt8](repeating: 0x61, count: 300)]
+        let compressed = plain.filter { !$0.isEmpty }.map { line in
+            var bytes: [UInt8] = []
+            var compressor = BlockCompressor()
+            compressor.append(block: line.span.bytes, to: &bytes)
+            return Array(bytes.dropFirst(4).dropLast(4))
+        }
+        return modes([0, 14], of: plain) + modes([1, 41], of: compressed)
     }
 
     // MARK: Files

@@ -13,6 +13,8 @@ package struct BrokenProperty: Error, CustomStringConvertible {
 /// target. Whatever the bytes are, `check` must neither crash nor hang nor allocate more than the
 /// limits of the format and what it was given allow.
 package enum FuzzTarget: String, CaseIterable, Sendable {
+    /// LZ4 blocks through the codec in Swift, and the same through liblz4.
+    case block
     /// One segment through the scanner.
     case segment
     /// A folder with up to two files: verified, read, opened, appended to, repaired.
@@ -36,7 +38,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     package var inputBytesMax: Int {
         switch self {
         case .segment, .log: 4_500
-        case .line, .footer, .removed, .state: 1_500
+        case .block, .line, .footer, .removed, .state: 1_500
         case .checkpoint, .verdict, .batch: 2_500
         }
     }
@@ -48,6 +50,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         guard let mode = input.first else { return }
         let bytes = Array(input.dropFirst())
         switch self {
+        case .block: try BlockCheck(mode: mode).check(bytes)
         case .segment: try SegmentCheck(mode: mode).check(bytes)
         case .log: try LogCheck(mode: mode).check(bytes)
         case .line: try LineCheck().check(bytes)

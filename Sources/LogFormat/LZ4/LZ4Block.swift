@@ -1,0 +1,117 @@
+// Decodes LZ4 blocks in Swift, where the system has no liblz4. Below BlockDecompressor.
+// Spec/format/block-and-frame.md, BLK-3 and BLK-4.
+
+/// The LZ4 block format. https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
+package enum LZ4Block {
+    /// How far back a match begins at most.
+    package static let offsetMax = 65_535
+
+    /// Decodes a block.
+    ///
+    /// Reads nothing outside `source`, writes nothing outside the `room` bytes from `start`, and reads
+    /// of `target` only what comes before them and what it has written. O(n).
+    ///
+    /// - Parameters:
+    ///   - source: the block's data.
+    ///   - target: the frame's plaintext so far, then at least `room` bytes. The content of those that
+    ///     the block does not fill is undefined afterwards.
+    ///   - start: the bytes of plaintext so far.
+    ///   - room: the most bytes that the block may give.
+    /// - Returns: how many bytes it gave; nil where it is malformed or would give more.
+    package static func decode(
+        _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer,
+        at start: Int, room: Int
+    ) -> Int? {
+        precondition(
+            start >= 0 && room >= 0 && start + room <= target.count, "the room is in the target")
+        guard let input = source.baseAddress, let output = target.baseAddress else { return nil }
+        let (inputEnd, outputEnd) = (source.count, start + room)
+        var (read, written) = (0, start)
+        while read < inputEnd {
+            let token = input.load(fromByteOffset: read, as: UInt8.self)
+            read &+= 1
+            var literals = Int(token >> 4)
+            if literals == 15 {
+                guard let more = length(input, &read, inputEnd) else { return nil }
+                literals &+= more
+            }
+            guard literals <= inputEnd &- read, literals <= outputEnd &- written else { return nil }
+            if literals <= 16, inputEnd &- read >= 16, outputEnd &- written >= 16 {
+                copy16(input + read, output + written)
+            } else {
+                (output + written).copyMemory(from: input + read, byteCount: literals)
+            }
+            read &+= literals
+            written &+= literals
+            if read == inputEnd { return written &- start }
+            guard inputEnd &- read >= 2 else { return nil }
+            let offset = Int(
+                UInt16(littleEndian: input.loadUnaligned(fromByteOffset: read, as: UInt16.self)))
+            read &+= 2
+            var matched = Int(token & 15)
+            if matched == 15 {
+                guard let more = length(input, &read, inputEnd) else { return nil }
+                matched &+= more
+            }
+            matched &+= 4
+            guard offset > 0, offset <= written, matched <= outputEnd &- written else { return nil }
+            copyMatch(output, offset, matched, outputEnd, &written)
+        }
+        // It ends after a match.
+        return nil
+    }
+
+    /// Reads what a length has above 15; nil where the block ends in it.
+    @inline(__always)
+    private static func length(
+        _ input: UnsafeRawPointer, _ read: inout Int, _ end: Int
+    ) -> Int? {
+        var length = 0
+        while read < end {
+            let byte = input.load(fromByteOffset: read, as: UInt8.self)
+            read &+= 1
+            length &+= Int(byte)
+            if byte < 255 { return length }
+        }
+        return nil
+    }
+
+    /// Copies a match. One that overlaps what it makes repeats it.
+    @inline(__always)
+    private static func copyMatch(
+        _ output: UnsafeMutableRawPointer, _ offset: Int, _ count: Int, _ end: Int,
+        _ written: inout Int
+    ) {
+        let (from, to) = (output + (written &- offset), output + written)
+        var done = 0
+        if offset >= 16, end &- written >= (count &+ 15) & ~15 {
+            while done < count {
+                copy16(from + done, to + done)
+                done &+= 16
+            }
+        } else if offset >= 8, end &- written >= (count &+ 7) & ~7 {
+            while done < count {
+                to.storeBytes(
+                    of: from.loadUnaligned(fromByteOffset: done, as: UInt64.self),
+                    toByteOffset: done, as: UInt64.self)
+                done &+= 8
+            }
+        } else if offset >= count {
+            to.copyMemory(from: from, byteCount: count)
+        } else {
+            while done < count {
+                to.storeBytes(
+                    of: from.load(fromByteOffset: done, as: UInt8.self), toByteOffset: done,
+                    as: UInt8.self)
+                done &+= 1
+            }
+        }
+        written &+= count
+    }
+
+    @inline(__always)
+    private static func copy16(_ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer) {
+        to.storeBytes(
+            of: from.loadUnaligned(as: SIMD16<UInt8>.self), as: SIMD16<UInt8>.self)
+    }
+}

@@ -1,0 +1,209 @@
+// Compresses blocks in Swift, where the system has no liblz4. Greedy, with one table of the last position
+// of each hash: the method of liblz4's fast mode, so that size and speed are alike. Below BlockCompressor.
+// Spec/format/block-and-frame.md, BLK-3 and BLK-4.
+
+/// A compressor of the blocks of one frame: a block may refer to any plaintext of its frame that is at
+/// most 65,535 bytes back.
+package struct LZ4Encoder: ~Copyable {
+    private static let hashBits = 12
+    private static let matchBytesMin = 4
+    /// Bytes at the end of a block that are literals.
+    private static let lastLiterals = 5
+    /// A match begins at least this many bytes before the end of its block.
+    private static let matchMargin = 12
+    /// Positions without a match after which the search takes longer steps, as a power of two.
+    private static let skipTrigger = 6
+
+    /// The last position of each hash, plus one; 0 where there is none.
+    private let table: UnsafeMutablePointer<UInt32>
+
+    /// Creates an encoder without history.
+    package init() {
+        table = .allocate(capacity: 1 << Self.hashBits)
+        reset()
+    }
+
+    deinit { table.deallocate() }
+
+    /// Begins a new frame.
+    package mutating func reset() {
+        table.update(repeating: 0, count: 1 << Self.hashBits)
+    }
+
+    /// Begins a frame whose plaintext so far is given. O(history).
+    package mutating func load(_ plaintext: UnsafeRawBufferPointer) {
+        reset()
+        guard let base = plaintext.baseAddress, plaintext.count >= 8 else { return }
+        let first = max(0, plaintext.count - LZ4Block.offsetMax)
+        for position in stride(from: first, through: plaintext.count - 8, by: 3) {
+            table[Self.hash(base, position)] = UInt32(truncatingIfNeeded: position + 1)
+        }
+    }
+
+    /// The most bytes that a block of `count` bytes of plaintext compresses to.
+    package static func bound(_ count: Int) -> Int { count + count / 255 + 16 }
+
+    /// Compresses the plaintext from `start` to the end of `plaintext`. O(n).
+    ///
+    /// - Parameters:
+    ///   - plaintext: the frame's plaintext up to the end of the block; less than 4 GiB. What comes before
+    ///     `start` is unchanged since the calls before.
+    ///   - output: at least `bound(_:)` of the block's bytes.
+    /// - Returns: the bytes written.
+    package mutating func compress(
+        _ plaintext: UnsafeRawBufferPointer, from start: Int,
+        into output: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        let end = plaintext.count
+        precondition(
+            start >= 0 && start < end && end < Int(UInt32.max)
+                && output.count >= Self.bound(end - start), "the block does not fit")
+        guard let source = plaintext.baseAddress, let target = output.baseAddress else { return 0 }
+        var written = 0
+        // Everything before it has been written.
+        var anchor = start
+        let matchLimit = end - Self.lastLiterals
+        // No match begins here or later. A block of 12 bytes or fewer has none.
+        let searchEnd = end - start > Self.matchMargin ? end - Self.matchMargin + 1 : start
+        var position = start
+        search: while position < searchEnd {
+            var match = 0
+            var misses = 1 << Self.skipTrigger
+            while true {
+                match = take(source, position)
+                if match >= 0, Self.word(source, match) == Self.word(source, position) { break }
+                position &+= misses >> Self.skipTrigger
+                misses &+= 1
+                guard position < searchEnd else { break search }
+            }
+            while position > anchor, match > 0,
+                Self.byte(source, position &- 1) == Self.byte(source, match &- 1)
+            {
+                position &-= 1
+                match &-= 1
+            }
+            var literals = position &- anchor
+            while true {
+                let matched =
+                    Self.matchBytesMin
+                    &+ Self.common(
+                        source, match &+ Self.matchBytesMin, position &+ Self.matchBytesMin,
+                        limit: matchLimit)
+                let extra = matched &- Self.matchBytesMin
+                let token = UInt8(truncatingIfNeeded: min(literals, 15) << 4 | min(extra, 15))
+                target.storeBytes(of: token, toByteOffset: written, as: UInt8.self)
+                written &+= 1
+                if literals >= 15 { Self.put(literals &- 15, target, &written) }
+                Self.copy(source, anchor, literals, end, target, &written)
+                target.storeBytes(
+                    of: UInt16(truncatingIfNeeded: position &- match).littleEndian,
+                    toByteOffset: written, as: UInt16.self)
+                written &+= 2
+                if extra >= 15 { Self.put(extra &- 15, target, &written) }
+                position &+= matched
+                anchor = position
+                guard position < searchEnd else { break search }
+                table[Self.hash(source, position &- 2)] = UInt32(
+                    truncatingIfNeeded: position &- 1)
+                // Where a match ends, the next often begins.
+                match = take(source, position)
+                guard match >= 0, Self.word(source, match) == Self.word(source, position) else {
+                    break
+                }
+                literals = 0
+            }
+            position &+= 1
+        }
+        let literals = end &- anchor
+        target.storeBytes(
+            of: UInt8(truncatingIfNeeded: min(literals, 15) << 4), toByteOffset: written,
+            as: UInt8.self)
+        written &+= 1
+        if literals >= 15 { Self.put(literals &- 15, target, &written) }
+        (target + written).copyMemory(from: source + anchor, byteCount: literals)
+        return written &+ literals
+    }
+
+    /// Replaces the last position of the hash at `position` by `position`.
+    ///
+    /// - Returns: the one before, if a match may reach it; otherwise a negative number.
+    @inline(__always)
+    private func take(_ source: UnsafeRawPointer, _ position: Int) -> Int {
+        let slot = Self.hash(source, position)
+        let before = Int(table[slot]) &- 1
+        table[slot] = UInt32(truncatingIfNeeded: position &+ 1)
+        return position &- before <= LZ4Block.offsetMax ? before : -1
+    }
+
+    /// The hash of the five bytes at a position, of which eight can be read.
+    @inline(__always)
+    private static func hash(_ source: UnsafeRawPointer, _ position: Int) -> Int {
+        let word = UInt64(
+            littleEndian: source.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+        return Int(
+            truncatingIfNeeded: ((word << 24) &* 889_523_592_379) >> UInt64(64 - hashBits))
+    }
+
+    @inline(__always)
+    private static func word(_ source: UnsafeRawPointer, _ position: Int) -> UInt32 {
+        source.loadUnaligned(fromByteOffset: position, as: UInt32.self)
+    }
+
+    @inline(__always)
+    private static func byte(_ source: UnsafeRawPointer, _ position: Int) -> UInt8 {
+        source.load(fromByteOffset: position, as: UInt8.self)
+    }
+
+    /// How many bytes at `first` and `second` are equal; `second` stays below `limit`.
+    @inline(__always)
+    private static func common(
+        _ source: UnsafeRawPointer, _ first: Int, _ second: Int, limit: Int
+    ) -> Int {
+        var count = 0
+        while second &+ count &+ 8 <= limit {
+            let difference =
+                source.loadUnaligned(fromByteOffset: first &+ count, as: UInt64.self)
+                ^ source.loadUnaligned(fromByteOffset: second &+ count, as: UInt64.self)
+            if difference != 0 {
+                return count &+ UInt64(littleEndian: difference).trailingZeroBitCount >> 3
+            }
+            count &+= 8
+        }
+        while second &+ count < limit,
+            byte(source, first &+ count) == byte(source, second &+ count)
+        { count &+= 1 }
+        return count
+    }
+
+    /// Writes what a length has above 15.
+    @inline(__always)
+    private static func put(_ length: Int, _ target: UnsafeMutableRawPointer, _ written: inout Int)
+    {
+        var rest = length
+        while rest >= 255 {
+            target.storeBytes(of: 255, toByteOffset: written, as: UInt8.self)
+            written &+= 1
+            rest &-= 255
+        }
+        target.storeBytes(
+            of: UInt8(truncatingIfNeeded: rest), toByteOffset: written, as: UInt8.self)
+        written &+= 1
+    }
+
+    /// Copies literals, 16 bytes at a time where as many can be read: what is written after them is
+    /// overwritten later. At least 17 bytes follow in `bound(_:)` unless the block is at its end.
+    @inline(__always)
+    private static func copy(
+        _ source: UnsafeRawPointer, _ start: Int, _ count: Int, _ end: Int,
+        _ target: UnsafeMutableRawPointer, _ written: inout Int
+    ) {
+        if count <= 16, start &+ 16 <= end {
+            target.storeBytes(
+                of: source.loadUnaligned(fromByteOffset: start, as: SIMD16<UInt8>.self),
+                toByteOffset: written, as: SIMD16<UInt8>.self)
+        } else {
+            (target + written).copyMemory(from: source + start, byteCount: count)
+        }
+        written &+= count
+    }
+}
