@@ -8,6 +8,11 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// A product of a package that an app does not fetch if it disables the trait Tools.
+func forTools(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Tools"]))
+}
+
 // Tools/check sets this. Half of the processor time of the tests is in these targets' unspecialised
 // generics; optimised, they take a fifth of it. Assertions stay on.
 let optimised: [SwiftSetting] =
@@ -33,9 +38,13 @@ let package = Package(
                 other systems, by the codec in Swift.
                 """),
         .trait(
+            name: "Tools",
+            description: "logtool, syncserver and the searches. An app leaves their packages out."),
+        .trait(
             name: "TLS",
-            description: "syncserver speaks TLS itself. Costs a build of BoringSSL."),
-        .default(enabledTraits: ["LibLZ4", "TLS"]),
+            description: "syncserver speaks TLS itself. Costs a build of BoringSSL.",
+            enabledTraits: ["Tools"]),
+        .default(enabledTraits: ["LibLZ4", "TLS", "Tools"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -123,7 +132,7 @@ let package = Package(
             name: "logtool",
             dependencies: [
                 "DaybookOffline", "LogFormat", "LogStorage", "StandardStreams",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                forTools("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tools/logtool",
@@ -135,7 +144,7 @@ let package = Package(
             name: "SyncServerStorage",
             dependencies: [
                 "EventSourcing", "LogFormat", "SyncServerBatch",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                forTools("GRDB", "GRDB.swift"),
             ],
             path: "Tools/syncserver/Storage",
             swiftSettings: strict),
@@ -167,20 +176,20 @@ let package = Package(
             dependencies: [
                 "Cryptography", "EventSourcing", "LogFormat", "DaybookOffline", "StandardStreams",
                 "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
+                forTools("ArgumentParser", "swift-argument-parser"),
+                forTools("Hummingbird", "hummingbird"),
+                forTools("HummingbirdCore", "hummingbird"),
                 .product(
                     name: "HummingbirdTLS", package: "hummingbird",
                     condition: .when(traits: ["TLS"])),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                forTools("NIOCore", "swift-nio"),
+                forTools("NIOHTTP1", "swift-nio"),
+                forTools("NIOPosix", "swift-nio"),
+                forTools("NIOHTTPTypes", "swift-nio-extras"),
+                forTools("NIOHTTPTypesHTTP1", "swift-nio-extras"),
+                forTools("ServiceLifecycle", "swift-service-lifecycle"),
+                forTools("UnixSignals", "swift-service-lifecycle"),
             ],
             path: "Tools/syncserver/HTTP",
             swiftSettings: strict),
@@ -205,7 +214,7 @@ let package = Package(
                 "EventGenerators",
                 "DaybookOffline", "DaybookTestKit", "EventSourcing", "Replay",
                 "SyncServerStorage",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                forTools("GRDB", "GRDB.swift"),
             ],
             path: "Tools/soaker/SyncHistories",
             swiftSettings: strict),
@@ -227,7 +236,7 @@ let package = Package(
         .target(
             name: "AssetReads",
             dependencies: [
-                "DaybookOffline", "DaybookTestKit", .product(name: "GRDB", package: "GRDB.swift"),
+                "DaybookOffline", "DaybookTestKit", forTools("GRDB", "GRDB.swift"),
             ],
             path: "Tools/soaker/AssetReads",
             swiftSettings: strict),
@@ -236,7 +245,7 @@ let package = Package(
             dependencies: [
                 "AssetReads", "DaybookTestKit", "DownloadHistories", "StoreHistories",
                 "SyncHistories", "WireHistories", "YearOfUse",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                forTools("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
             swiftSettings: strict),
@@ -244,8 +253,8 @@ let package = Package(
             name: "benchmarker",
             dependencies: [
                 "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "WireHistories",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "GRDB", package: "GRDB.swift"),
+                forTools("ArgumentParser", "swift-argument-parser"),
+                forTools("GRDB", "GRDB.swift"),
             ],
             path: "Tools/benchmarks/benchmarker",
             swiftSettings: strict),
@@ -340,8 +349,8 @@ let package = Package(
             dependencies: [
                 "DaybookTestKit", "EventSourcing", "DaybookOffline", "SyncServerAdmission",
                 "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport", "syncserver",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Hummingbird", package: "hummingbird"),
+                forTools("GRDB", "GRDB.swift"),
+                forTools("Hummingbird", "hummingbird"),
             ],
             exclude: ["Inputs"],
             swiftSettings: strict),

@@ -9,7 +9,8 @@ let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .er
 let package = Package(
     name: "outside",
     platforms: [.macOS("26.0"), .iOS("26.0")],
-    dependencies: [.package(name: "daybook", path: "../..")],
+    // No traits: blocks are compressed in Swift, and no package of the tools is fetched.
+    dependencies: [.package(name: "daybook", path: "../..", traits: [])],
     targets: [
         // An app whose events are all its own.
         .target(

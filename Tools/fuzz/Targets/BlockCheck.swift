@@ -9,7 +9,7 @@ struct BlockCheck {
     let mode: UInt8
 
     /// The most bytes that a block of an input may give here.
-    private static let room = 1 << 15
+    private static let room = 1 << 12
     private static let untouched: UInt8 = 0xA5
 
     func check(_ input: [UInt8]) throws {
