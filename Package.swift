@@ -8,7 +8,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// A product of a package that an app does not fetch if it disables the trait Tools.
+/// A product that only the trait Tools uses. Without the trait, its package is not fetched.
 func forTools(_ name: String, _ package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: .when(traits: ["Tools"]))
 }
@@ -39,7 +39,8 @@ let package = Package(
                 """),
         .trait(
             name: "Tools",
-            description: "logtool, syncserver and the searches. An app leaves their packages out."),
+            description:
+                "logtool, syncserver, searches and tests. Without it only the libraries build."),
         .trait(
             name: "TLS",
             description: "syncserver speaks TLS itself. Costs a build of BoringSSL.",

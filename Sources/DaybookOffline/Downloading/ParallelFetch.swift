@@ -7,10 +7,10 @@
 /// succeeds all the same is received like any other, so its file is not orphaned.
 ///
 /// - Parameters:
-///   - items: what is fetched.
+///   - items: the items to fetch.
 ///   - limit: fetches at a time; at least one runs.
 ///   - fetch: fetches one item.
-///   - receive: called with each result, one at a time. If it throws, that is a failure.
+///   - receive: called with each fetched item, one at a time. If it throws, that is a failure.
 /// - Throws: the first error that `fetch` or `receive` threw.
 nonisolated(nonsending) func fetchInParallel<Item: Sendable, Fetched: Sendable>(
     _ items: [Item], atOnce limit: Int,

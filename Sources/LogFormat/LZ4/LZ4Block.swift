@@ -1,9 +1,10 @@
-// Decodes LZ4 blocks in Swift, where the system has no liblz4. Below BlockDecompressor.
+// Decodes LZ4 blocks in Swift where the package is built without LibLZ4, and on systems other than Linux and
+// macOS. Below BlockDecompressor.
 // Spec/format/block-and-frame.md, BLK-3 and BLK-4.
 
 /// The LZ4 block format. https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
 package enum LZ4Block {
-    /// How far back a match begins at most.
+    /// The greatest offset of a match, in bytes.
     package static let offsetMax = 65_535
 
     /// Decodes a block.
@@ -57,11 +58,11 @@ package enum LZ4Block {
             guard offset > 0, offset <= written, matched <= outputEnd &- written else { return nil }
             copyMatch(output, offset, matched, outputEnd, &written)
         }
-        // It ends after a match.
+        // A block that ends after a match is malformed.
         return nil
     }
 
-    /// Reads what a length has above 15; nil where the block ends in it.
+    /// Reads the extension bytes of a length; nil where the block ends in them.
     @inline(__always)
     private static func length(
         _ input: UnsafeRawPointer, _ read: inout Int, _ end: Int

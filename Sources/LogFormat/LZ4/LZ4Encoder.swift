@@ -1,5 +1,6 @@
-// Compresses blocks in Swift, where the system has no liblz4. Greedy, with one table of the last position
-// of each hash: the method of liblz4's fast mode, so that size and speed are alike. Below BlockCompressor.
+// Compresses blocks in Swift where the package is built without LibLZ4, and on systems other than Linux and
+// macOS. Greedy, with one table of the last position of each hash: the method of liblz4's fast mode, so that
+// size and speed are alike. Below BlockCompressor.
 // Spec/format/block-and-frame.md, BLK-3 and BLK-4.
 
 /// A compressor of the blocks of one frame: a block may refer to any plaintext of its frame that is at
@@ -16,11 +17,13 @@ package struct LZ4Encoder: ~Copyable {
 
     /// The last position of each hash, plus one; 0 where there is none.
     private let table: UnsafeMutablePointer<UInt32>
+    /// The end of the last block: no position in the table is at or after it.
+    private var end = 0
 
     /// Creates an encoder without history.
     package init() {
         table = .allocate(capacity: 1 << Self.hashBits)
-        reset()
+        table.initialize(repeating: 0, count: 1 << Self.hashBits)
     }
 
     deinit { table.deallocate() }
@@ -28,11 +31,13 @@ package struct LZ4Encoder: ~Copyable {
     /// Begins a new frame.
     package mutating func reset() {
         table.update(repeating: 0, count: 1 << Self.hashBits)
+        end = 0
     }
 
     /// Begins a frame whose plaintext so far is given. O(history).
     package mutating func load(_ plaintext: UnsafeRawBufferPointer) {
         reset()
+        end = plaintext.count
         guard let base = plaintext.baseAddress, plaintext.count >= 8 else { return }
         let first = max(0, plaintext.count - LZ4Block.offsetMax)
         for position in stride(from: first, through: plaintext.count - 8, by: 3) {
@@ -46,21 +51,23 @@ package struct LZ4Encoder: ~Copyable {
     /// Compresses the plaintext from `start` to the end of `plaintext`. O(n).
     ///
     /// - Parameters:
-    ///   - plaintext: the frame's plaintext up to the end of the block; less than 4 GiB. What comes before
-    ///     `start` is unchanged since the calls before.
+    ///   - plaintext: the frame's plaintext up to the end of the block; less than 4 GiB. The plaintext
+    ///     before `start` is unchanged since the calls before.
+    ///   - start: the end of the block before; 0 for the first of a frame.
     ///   - output: at least `bound(_:)` of the block's bytes.
     /// - Returns: the bytes written.
     package mutating func compress(
         _ plaintext: UnsafeRawBufferPointer, from start: Int,
         into output: UnsafeMutableRawBufferPointer
     ) -> Int {
-        let end = plaintext.count
+        precondition(start == end, "a block begins where the one before ends")
+        end = plaintext.count
         precondition(
-            start >= 0 && start < end && end < Int(UInt32.max)
-                && output.count >= Self.bound(end - start), "the block does not fit")
+            start < end && end < Int(UInt32.max) && output.count >= Self.bound(end - start),
+            "the block does not fit")
         guard let source = plaintext.baseAddress, let target = output.baseAddress else { return 0 }
         var written = 0
-        // Everything before it has been written.
+        // The plaintext before `anchor` has been written.
         var anchor = start
         let matchLimit = end - Self.lastLiterals
         // No match begins here or later. A block of 12 bytes or fewer has none.
@@ -70,7 +77,7 @@ package struct LZ4Encoder: ~Copyable {
             var match = 0
             var misses = 1 << Self.skipTrigger
             while true {
-                match = take(source, position)
+                match = replaceCandidate(source, position)
                 if match >= 0, Self.word(source, match) == Self.word(source, position) { break }
                 position &+= misses >> Self.skipTrigger
                 misses &+= 1
@@ -93,20 +100,20 @@ package struct LZ4Encoder: ~Copyable {
                 let token = UInt8(truncatingIfNeeded: min(literals, 15) << 4 | min(extra, 15))
                 target.storeBytes(of: token, toByteOffset: written, as: UInt8.self)
                 written &+= 1
-                if literals >= 15 { Self.put(literals &- 15, target, &written) }
+                if literals >= 15 { Self.appendLength(literals &- 15, target, &written) }
                 Self.copy(source, anchor, literals, end, target, &written)
                 target.storeBytes(
                     of: UInt16(truncatingIfNeeded: position &- match).littleEndian,
                     toByteOffset: written, as: UInt16.self)
                 written &+= 2
-                if extra >= 15 { Self.put(extra &- 15, target, &written) }
+                if extra >= 15 { Self.appendLength(extra &- 15, target, &written) }
                 position &+= matched
                 anchor = position
                 guard position < searchEnd else { break search }
                 table[Self.hash(source, position &- 2)] = UInt32(
                     truncatingIfNeeded: position &- 1)
                 // Where a match ends, the next often begins.
-                match = take(source, position)
+                match = replaceCandidate(source, position)
                 guard match >= 0, Self.word(source, match) == Self.word(source, position) else {
                     break
                 }
@@ -119,16 +126,16 @@ package struct LZ4Encoder: ~Copyable {
             of: UInt8(truncatingIfNeeded: min(literals, 15) << 4), toByteOffset: written,
             as: UInt8.self)
         written &+= 1
-        if literals >= 15 { Self.put(literals &- 15, target, &written) }
+        if literals >= 15 { Self.appendLength(literals &- 15, target, &written) }
         (target + written).copyMemory(from: source + anchor, byteCount: literals)
         return written &+ literals
     }
 
-    /// Replaces the last position of the hash at `position` by `position`.
+    /// Replaces the position stored for the hash at `position` by `position`.
     ///
-    /// - Returns: the one before, if a match may reach it; otherwise a negative number.
+    /// - Returns: the position stored before, if an offset can reach it; otherwise a negative number.
     @inline(__always)
-    private func take(_ source: UnsafeRawPointer, _ position: Int) -> Int {
+    private func replaceCandidate(_ source: UnsafeRawPointer, _ position: Int) -> Int {
         let slot = Self.hash(source, position)
         let before = Int(table[slot]) &- 1
         table[slot] = UInt32(truncatingIfNeeded: position &+ 1)
@@ -175,23 +182,25 @@ package struct LZ4Encoder: ~Copyable {
         return count
     }
 
-    /// Writes what a length has above 15.
+    /// Writes the extension bytes of a length, given without the 15 of its token.
     @inline(__always)
-    private static func put(_ length: Int, _ target: UnsafeMutableRawPointer, _ written: inout Int)
-    {
-        var rest = length
-        while rest >= 255 {
+    private static func appendLength(
+        _ length: Int, _ target: UnsafeMutableRawPointer, _ written: inout Int
+    ) {
+        var remaining = length
+        while remaining >= 255 {
             target.storeBytes(of: 255, toByteOffset: written, as: UInt8.self)
             written &+= 1
-            rest &-= 255
+            remaining &-= 255
         }
         target.storeBytes(
-            of: UInt8(truncatingIfNeeded: rest), toByteOffset: written, as: UInt8.self)
+            of: UInt8(truncatingIfNeeded: remaining), toByteOffset: written, as: UInt8.self)
         written &+= 1
     }
 
-    /// Copies literals, 16 bytes at a time where as many can be read: what is written after them is
-    /// overwritten later. At least 17 bytes follow in `bound(_:)` unless the block is at its end.
+    /// Copies the literals before a match. Up to 16 are copied as 16 bytes where as many can be read; the
+    /// surplus is overwritten later. At least 26 bytes of `bound(_:)` are left here, since 12 bytes of
+    /// plaintext or more follow the literals.
     @inline(__always)
     private static func copy(
         _ source: UnsafeRawPointer, _ start: Int, _ count: Int, _ end: Int,

@@ -64,6 +64,9 @@
             _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer,
             at start: Int, room: Int
         ) -> Int? {
+            precondition(
+                start >= 0 && room >= 0 && start + room <= target.count, "the room is in the target"
+            )
             guard let from = source.baseAddress, let base = target.baseAddress else { return nil }
             let to = base + start
             let history = min(start, FormatLimit.historyBytesMax)

@@ -48,7 +48,7 @@ package struct FuzzSeeds {
             compressor.append(block: line.span.bytes, to: &bytes)
             return Array(bytes.dropFirst(4).dropLast(4))
         }
-        return modes([0, 14], of: plain) + modes([1, 41], of: compressed)
+        return modes([0, 14, 30], of: plain) + modes([1, 41], of: compressed)
     }
 
     // MARK: Files

@@ -169,7 +169,7 @@ package final class LoopbackServer: Sendable {
     /// The port that the system gave.
     package var port: UInt16 { core.listener.port }
 
-    /// Where the server is, without a slash at the end.
+    /// The base URL, without a slash at the end.
     package var base: String { "http://127.0.0.1:\(port)" }
 
     /// Ends all connections, and waits for their threads.

@@ -53,7 +53,7 @@ struct PhoneReport {
         func mebibytes(_ bytes: Int) -> String { Markdown.number(Double(bytes) / 1_048_576) }
         return
             "A program that only opens and closes a store, built for release, without symbols, with "
-            + "Swift's own libraries and liblz4 outside of it as on a phone:\n\n"
+            + "Swift's own libraries and liblz4 outside of it:\n\n"
             + Markdown.table(
                 ["product", "file", "code and constants", "data"],
                 result.linked.map { row in
