@@ -40,9 +40,6 @@ public enum FormatLimit {
     public static let segmentEventsMax =
         segmentEventsBeforeLastCommitMax + commitPlaintextBytesMax / lineBytesMin
 
-    /// How far back in the plaintext of its frame a block may refer.
-    public static let historyBytesMax = 64 * 1024
-
     /// UTF-8 bytes of an account name in a segment header.
     public static let accountBytesMax = 255
 

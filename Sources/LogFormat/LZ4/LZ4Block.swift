@@ -7,6 +7,9 @@ package enum LZ4Block {
     /// The greatest offset of a match, in bytes.
     package static let offsetMax = 65_535
 
+    /// The bytes of plaintext that liblz4 takes as the history of a block.
+    static let historyBytesMax = offsetMax + 1
+
     /// Decodes a block.
     ///
     /// Reads nothing outside `source`, writes nothing outside the `room` bytes from `start`, and reads

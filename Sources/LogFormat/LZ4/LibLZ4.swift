@@ -30,7 +30,7 @@
         /// Begins a frame whose plaintext so far is given. O(history).
         package mutating func load(_ plaintext: UnsafeRawBufferPointer) {
             reset()
-            let history = plaintext.suffix(FormatLimit.historyBytesMax)
+            let history = plaintext.suffix(LZ4Block.historyBytesMax)
             guard let base = UnsafeRawBufferPointer(rebasing: history).baseAddress else { return }
             _ = LZ4_loadDict(
                 stream, base.assumingMemoryBound(to: CChar.self), Int32(history.count))
@@ -69,7 +69,7 @@
             )
             guard let from = source.baseAddress, let base = target.baseAddress else { return nil }
             let to = base + start
-            let history = min(start, FormatLimit.historyBytesMax)
+            let history = min(start, LZ4Block.historyBytesMax)
             let count = LZ4_decompress_safe_usingDict(
                 from.assumingMemoryBound(to: CChar.self), to.assumingMemoryBound(to: CChar.self),
                 Int32(source.count), Int32(room),
