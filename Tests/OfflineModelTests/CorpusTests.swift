@@ -75,7 +75,7 @@ private enum Corpus {
         ]
         var all = OfflineModel.views.flatMap { rows($0) }
         all += outbox.entries().map { "outbox \($0.position) \($0.action) \($0.lane)" }
-        all += ignored.map { "\($0) ignored \($1)" }
+        all += ignored.map { "\($0) ignored \($1)" }.sorted()
         all.append("notes live \(notes.counts.live) waiting \(notes.counts.waiting)")
         all.append("outbox ignored \(outbox.ignored)")
         return all
