@@ -79,7 +79,7 @@ struct AccountTokens: Sendable {
                 digest = Self.digest(words[0])
             }
             guard accounts.updateValue(String(words[1]), forKey: blinded(digest)) == nil else {
-                throw Fault(detail: "\(place): the token stands there twice", exitCode: .badData)
+                throw Fault(detail: "\(place): the token is listed twice", exitCode: .badData)
             }
         }
         guard !accounts.isEmpty else {
