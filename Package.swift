@@ -8,10 +8,21 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// A product that only the trait Tools uses. Without the trait, its package is not fetched.
+// One trait at a time: SwiftPM passes several to the compiler in an order that differs between processes,
+// and compiles everything again whenever it does.
+let tools: Set<String> = ["Tools", "ToolsWithoutTLS"]
+
+/// A product that only tools use. Without them, its package is not fetched.
 func forTools(_ name: String, _ package: String) -> Target.Dependency {
-    .product(name: name, package: package, condition: .when(traits: ["Tools"]))
+    .product(name: name, package: package, condition: .when(traits: tools))
 }
+
+// Where liblz4 compresses blocks. With DAYBOOK_SWIFT_LZ4 the codec in Swift does it everywhere.
+let libLZ4Traits = tools.union(["LibLZ4"])
+let hasLibLZ4 = Context.environment["DAYBOOK_SWIFT_LZ4"] == nil
+let libLZ4: [SwiftSetting] =
+    hasLibLZ4
+    ? [.define("LIBLZ4", .when(platforms: [.linux, .macOS], traits: libLZ4Traits))] : []
 
 // Tools/check sets this. Half of the processor time of the tests is in these targets' unspecialised
 // generics; optimised, they take a fifth of it. Assertions stay on.
@@ -32,20 +43,21 @@ let package = Package(
     ],
     traits: [
         .trait(
-            name: "LibLZ4",
+            name: "Tools",
             description: """
-                On Linux and macOS, blocks are compressed by the system's liblz4. Without it, and on \
-                other systems, by the codec in Swift.
+                logtool, syncserver, searches and tests. Without it only the libraries build. On Linux and \
+                macOS blocks are compressed by the system's liblz4.
                 """),
         .trait(
-            name: "Tools",
-            description:
-                "logtool, syncserver, searches and tests. Without it only the libraries build."),
+            name: "ToolsWithoutTLS",
+            description: "Tools, but syncserver speaks no TLS. Saves a build of BoringSSL."),
         .trait(
-            name: "TLS",
-            description: "syncserver speaks TLS itself. Costs a build of BoringSSL.",
-            enabledTraits: ["Tools"]),
-        .default(enabledTraits: ["LibLZ4", "TLS", "Tools"]),
+            name: "LibLZ4",
+            description: """
+                For apps on Linux and macOS: blocks are compressed by the system's liblz4. Without it, and \
+                on other systems, by the codec in Swift.
+                """),
+        .default(enabledTraits: ["Tools"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -80,12 +92,13 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "LogFormat",
-            dependencies: [
-                .target(
-                    name: "CLZ4",
-                    condition: .when(platforms: [.linux, .macOS], traits: ["LibLZ4"]))
-            ],
-            swiftSettings: strict + optimised),
+            dependencies: hasLibLZ4
+                ? [
+                    .target(
+                        name: "CLZ4",
+                        condition: .when(platforms: [.linux, .macOS], traits: libLZ4Traits))
+                ] : [],
+            swiftSettings: strict + optimised + libLZ4),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict + optimised),
         .target(
             name: "EventSourcing",
@@ -182,7 +195,7 @@ let package = Package(
                 forTools("HummingbirdCore", "hummingbird"),
                 .product(
                     name: "HummingbirdTLS", package: "hummingbird",
-                    condition: .when(traits: ["TLS"])),
+                    condition: .when(traits: ["Tools"])),
                 .product(name: "Logging", package: "swift-log"),
                 forTools("NIOCore", "swift-nio"),
                 forTools("NIOHTTP1", "swift-nio"),
@@ -193,7 +206,7 @@ let package = Package(
                 forTools("UnixSignals", "swift-service-lifecycle"),
             ],
             path: "Tools/syncserver/HTTP",
-            swiftSettings: strict),
+            swiftSettings: strict + [.define("TLS", .when(traits: ["Tools"]))]),
         // Test code that several targets share.
         .target(
             name: "TestSupport", dependencies: ["DaybookTestKit"], path: "Tests/Support",
@@ -280,13 +293,13 @@ let package = Package(
                 "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline", "Replay",
                 "SyncServerBatch",
             ],
-            path: "Tools/fuzz/Targets", swiftSettings: strict),
+            path: "Tools/fuzz/Targets", swiftSettings: strict + libLZ4),
 
         // The tests, one target a layer.
         .testTarget(
             name: "LogFormatTests",
             dependencies: ["LogFormat", "DaybookTestKit", "TestSupport"],
-            swiftSettings: strict),
+            swiftSettings: strict + libLZ4),
         .testTarget(
             name: "LogStorageTests",
             dependencies: ["LogFormat", "LogStorage", "DaybookTestKit", "TestSupport"],
@@ -294,7 +307,7 @@ let package = Package(
         .testTarget(
             name: "DaybookTestKitTests",
             dependencies: [
-                "DaybookTestKit", "EventSourcing", "LogStorage", "Replay", "TestSupport",
+                "Daybook", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -15,7 +15,7 @@ import Testing
 
     private static let decoders: [Decode] = {
         var all: [Decode] = [{ LZ4Block.decode($0, into: $1, at: $2, room: $3) }]
-        #if LibLZ4 && (os(Linux) || os(macOS))
+        #if LIBLZ4
             all.append { LibLZ4Block.decode($0, into: $1, at: $2, room: $3) }
         #endif
         return all
@@ -79,7 +79,7 @@ import Testing
             var encoded = [
                 Self.compress(bytes, ends) { encoder.compress($0, from: $1, into: $2) }
             ]
-            #if LibLZ4 && (os(Linux) || os(macOS))
+            #if LIBLZ4
                 var other = LibLZ4Encoder()
                 encoded.append(
                     Self.compress(bytes, ends) { other.compress($0, from: $1, into: $2) })

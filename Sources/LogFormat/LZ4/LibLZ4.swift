@@ -1,7 +1,7 @@
 // The block codec of the system's liblz4, with the interface of LZ4Encoder and LZ4Block, and the choice
 // between the two. Below BlockCompressor and BlockDecompressor. Spec/format/block-and-frame.md, BLK-3.
 
-#if LibLZ4 && (os(Linux) || os(macOS))
+#if LIBLZ4
     import CLZ4
 
     typealias BlockEncoder = LibLZ4Encoder

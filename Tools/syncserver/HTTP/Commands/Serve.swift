@@ -201,7 +201,7 @@ struct Serve: AsyncParsableCommand {
             return try http.encrypted(certificate: tlsCertificate, key: tlsKey)
         #else
             throw SyncServer.failure(
-                "this syncserver was built without TLS: build it with the trait TLS, or "
+                "this syncserver was built without TLS: build it with the trait Tools, or "
                     + "give --behind-tls-proxy", .unavailable)
         #endif
     }
