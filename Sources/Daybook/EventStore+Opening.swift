@@ -14,8 +14,8 @@ extension EventStore {
     /// let store = try await EventStore.open(
     ///     at: url, account: "user-456",
     ///     rules: [.of(TripPlanned.self, action: "PLAN_TRIP")], views: [Trips.self])
-    /// try await store.append(TripPlanned(trip: "spring", city: "lisbon"))
-    /// print(store.view(Trips.self).cities)
+    /// try await store.append(TripPlanned(trip: "spring", stop: "north pier"))
+    /// print(store.view(Trips.self).stops)
     /// try await store.sync(to: endpoint, credentials: BearerToken("…"))
     /// try await store.close()
     /// ```

@@ -1,5 +1,5 @@
-// The articles show code that is compiled and run: what stands in their code blocks is what stands
-// between the marks of Tests/Outside, line by line.
+// The articles show code that is compiled and run: each of their code blocks equals, line by line, a block
+// between two marks in Tests/Outside.
 
 import Foundation
 import Testing
@@ -8,6 +8,11 @@ import Testing
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
+    /// The articles of the engine, and those of the model.
+    private static let catalogues = [
+        "Sources/Daybook/Daybook.docc", "Sources/DaybookOffline/DaybookOffline.docc",
+    ]
+
     private static func files(_ folder: String, _ suffix: String) throws -> [URL] {
         let folder = root.appending(path: folder)
         return try FileManager.default.subpathsOfDirectory(atPath: folder.path)
@@ -15,7 +20,7 @@ import Testing
             .map { folder.appending(path: $0) }
     }
 
-    /// The blocks of a text that begin behind a line and end before another, without their margin.
+    /// The blocks of a text that begin after a line and end before another, without their margin.
     private static func blocks(
         _ text: String, from begins: (Substring) -> Bool, to ends: (Substring) -> Bool
     ) -> [String] {
@@ -39,7 +44,7 @@ import Testing
     @Test func `every block of Swift in an article is compiled, and every compiled one is shown`()
         throws
     {
-        let shown = try Self.files("Sources/Daybook/Daybook.docc", ".md").flatMap { file in
+        let shown = try Self.catalogues.flatMap { try Self.files($0, ".md") }.flatMap { file in
             Self.blocks(
                 try String(contentsOf: file, encoding: .utf8),
                 from: { $0 == "```swift" }, to: { $0 == "```" })

@@ -10,7 +10,7 @@
 ///
 /// ```swift
 /// Upcaster(from: TripPlanned.self, to: TripPlannedV2.self) { old in
-///     TripPlannedV2(cities: [old.city])
+///     TripPlannedV2(stops: [old.stop])
 /// }
 /// ```
 ///

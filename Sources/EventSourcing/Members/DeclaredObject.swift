@@ -5,13 +5,13 @@
 ///
 /// ```swift
 /// struct Trip: DeclaredObject {
-///     var city = "-"
+///     var name = "-"
 ///     var nights = 1
 ///     var note: String?
 ///
 ///     static var example: Trip { Trip() }
 ///     mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-///         try members.required("city", &city, .identifier)
+///         try members.required("name", &name, .identifier)
 ///         try members.required("nights", &nights, .count(1...365))
 ///         try members.optional("note", &note, .text)
 ///     }

@@ -4,8 +4,8 @@
 /// A value that follows from a view: its present state, or a part of it.
 ///
 /// ```swift
-/// for await city in store.query(Trips.self) { $0.cities["spring"] }.changes {
-///     show(city)
+/// for await stop in store.query(Trips.self) { $0.stops["spring"] }.changes {
+///     show(stop)
 /// }
 /// ```
 public struct ViewQuery<Value: Equatable & Sendable>: Sendable {
@@ -36,7 +36,7 @@ extension EventStore {
     /// something.
     ///
     /// ```swift
-    /// let cities = store.query(TripsView.self) { $0.cities }
+    /// let stops = store.query(Trips.self) { $0.stops }
     /// ```
     ///
     /// - Parameters:

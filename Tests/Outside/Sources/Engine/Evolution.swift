@@ -8,7 +8,7 @@ package enum FirstRelease {
     struct TripPlanned: EventPayload, Codable {
         static let type = "com.example.trip.planned"
         var trip: String
-        var city: String
+        var stop: String
         var subject: String? { trip }
     }
     // Evolution-1 ends
@@ -17,13 +17,13 @@ package enum FirstRelease {
     struct Trips: Projection, Codable {
         static let name = "trips"
         static let version = 1
-        private(set) var cities: [String: String] = [:]
+        private(set) var stops: [String: String] = [:]
 
         mutating func fold(_ event: Event) {
             guard event.type == TripPlanned.type,
                 let planned = try? event.payload(as: TripPlanned.self)
             else { return }
-            cities[planned.trip] = planned.city
+            stops[planned.trip] = planned.stop
         }
     }
     // Evolution-2 ends
@@ -33,12 +33,12 @@ package enum FirstRelease {
         let store = try await EventStore.open(
             at: url, account: "user-456",
             rules: [.of(TripPlanned.self, action: "PLAN_TRIP")], views: [Trips.self])
-        try await store.append(TripPlanned(trip: "spring", city: "lisbon"))
-        print(store.view(Trips.self).cities["spring"] ?? "nowhere")
+        try await store.append(TripPlanned(trip: "spring", stop: "lake"))
+        print(store.view(Trips.self).stops["spring"] ?? "nowhere")
         // Evolution-3 ends
-        let cities = store.view(Trips.self).cities
+        let stops = store.view(Trips.self).stops
         try await store.close()
-        return cities
+        return stops
     }
 }
 
@@ -49,7 +49,7 @@ package enum SecondRelease {
     struct TripPlannedV2: EventPayload, Codable {
         static let type = "com.example.trip.planned.v2"
         var trip: String
-        var cities: [String]
+        var stops: [String]
         var subject: String? { trip }
     }
     // Evolution-4 ends
@@ -57,7 +57,7 @@ package enum SecondRelease {
     // Evolution-5 begins
     static let upcasters = [
         Upcaster(from: TripPlanned.self, to: TripPlannedV2.self) { old in
-            TripPlannedV2(trip: old.trip, cities: [old.city])
+            TripPlannedV2(trip: old.trip, stops: [old.stop])
         }
     ]
     // Evolution-5 ends
@@ -66,13 +66,13 @@ package enum SecondRelease {
     struct Trips: Projection, Codable {
         static let name = "trips"
         static let version = 2
-        private(set) var cities: [String: [String]] = [:]
+        private(set) var stops: [String: [String]] = [:]
 
         mutating func fold(_ event: Event) {
             guard event.type == TripPlannedV2.type,
                 let planned = try? event.payload(as: TripPlannedV2.self)
             else { return }
-            cities[planned.trip] = planned.cities
+            stops[planned.trip] = planned.stops
         }
     }
     // Evolution-6 ends
@@ -138,13 +138,13 @@ package enum SecondRelease {
             at: url, account: "user-456",
             rules: [.of(TripPlannedV2.self, action: "PLAN_TRIP")], upcasters: upcasters,
             views: [Trips.self])
-        try await store.append(TripPlannedV2(trip: "summer", cities: ["porto", "lisbon"]))
+        try await store.append(TripPlannedV2(trip: "summer", stops: ["forest", "lake"]))
         for (type, count) in store.upcastFailures {
             print("\(count) events of type \(type) could not be read as a newer one")
         }
         // Evolution-7 ends
-        let cities = store.view(Trips.self).cities
+        let stops = store.view(Trips.self).stops
         try await store.close()
-        return cities
+        return stops
     }
 }

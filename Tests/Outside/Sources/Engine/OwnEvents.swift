@@ -3,29 +3,29 @@
 import Daybook
 import Foundation
 
+// OwnEvents-1 begins
+struct HabitDone: EventPayload, Codable {
+    static let type = "com.example.habit.done"
+    var habit: String
+    var minutes: Int
+    var subject: String? { habit }
+}
+
+struct Habits: Projection, Codable {
+    static let name = "habits"
+    static let version = 1
+    private(set) var minutes: [String: Int] = [:]
+
+    mutating func fold(_ event: Event) {
+        guard event.type == HabitDone.type,
+            let done = try? event.payload(as: HabitDone.self)
+        else { return }
+        minutes[done.habit, default: 0] += done.minutes
+    }
+}
+// OwnEvents-1 ends
+
 package enum OwnEvents {
-    // OwnEvents-1 begins
-    struct HabitDone: EventPayload, Codable {
-        static let type = "com.example.habit.done"
-        var habit: String
-        var minutes: Int
-        var subject: String? { habit }
-    }
-
-    struct Habits: Projection, Codable {
-        static let name = "habits"
-        static let version = 1
-        private(set) var minutes: [String: Int] = [:]
-
-        mutating func fold(_ event: Event) {
-            guard event.type == HabitDone.type,
-                let done = try? event.payload(as: HabitDone.self)
-            else { return }
-            minutes[done.habit, default: 0] += done.minutes
-        }
-    }
-    // OwnEvents-1 ends
-
     package static let rules: [EventRule] = [.of(HabitDone.self, action: "DO_HABIT")]
 
     package static func open(at url: URL) async throws -> EventStore {

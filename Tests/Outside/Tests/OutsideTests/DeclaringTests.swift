@@ -7,25 +7,25 @@ import Testing
 
 @Suite struct DeclaringTests {
     private func store() async throws -> EventStore {
-        try await .inMemory(rules: Declaring.rules, views: [CityRatings.self])
+        try await .inMemory(rules: Declaring.rules, views: [HabitRatings.self])
     }
 
     @Test func `a rating is recorded, and the newest counts`() async throws {
         let store = try await store()
         #expect(try await Declaring.rate(in: store) == 5)
-        let rows = store.view(CityRatings.self).rows()
+        let rows = store.view(HabitRatings.self).rows()
         let row = String(decoding: try #require(rows.first).json, as: UTF8.self)
         #expect(rows.count == 1)
         #expect(
             row.hasPrefix(
-                #"{"userId":"ana","cityId":"lisbon","stars":5,"comment":"Trams!","updatedAt":"20"#))
+                #"{"userId":"ana","habit":"reading","stars":5,"comment":"Daily!","updatedAt":"20"#))
         try await store.close()
     }
 
     @Test func `what breaks the declaration is refused, and the member named`() async throws {
         let store = try await store()
         let error = await #expect(throws: EventError.self) {
-            try await store.append(CityRated(userId: "ana", cityId: "lisbon", stars: 6))
+            try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 6))
         }
         #expect(error?.code == .invalidData)
         #expect(error?.detail.contains("data.stars is 6, not between 1 and 5") == true)
@@ -35,21 +35,21 @@ import Testing
     @Test func `the SQL names the type, its members and its lane`() {
         let sql = Declaring.sql()
         #expect(sql.hasPrefix("INSERT INTO daybook.event_type (type, schema) VALUES"))
-        #expect(sql.contains(#"('com.example.city.rated', '{"subject":["","cityId"],"lane":["#))
+        #expect(sql.contains(#"('com.example.habit.rated', '{"subject":["","habit"],"lane":["#))
         #expect(sql.contains(#"{"name":"stars","kind":"count","min":1,"max":5}"#))
     }
 
     // Declaring-5 begins
     @Test func `ratings fold to the same rows in any order`() async throws {
         try await Property.check("ratings", runs: 30) { choices in
-            let ratings = try choices.array(0...8) { try $0.payload(CityRated.self) }
+            let ratings = try choices.array(0...8) { try $0.payload(HabitRated.self) }
             let drafts = try ratings.enumerated().map { index, rating in
                 try EventDraft(rating, time: Timestamp(milliseconds: Int64(index)))
             }
             let (one, other) = (try await store(), try await store())
             try await one.append(drafts)
             try await other.append(drafts.reversed())
-            try #require(one.view(CityRatings.self).rows() == other.view(CityRatings.self).rows())
+            try #require(one.view(HabitRatings.self).rows() == other.view(HabitRatings.self).rows())
             try await one.close()
             try await other.close()
         }

@@ -2,7 +2,6 @@
 
 import DaybookOffline
 import DaybookTestKit
-import Engine
 import Foundation
 import Outside
 import Testing
@@ -174,40 +173,6 @@ let nobody = "http://127.0.0.1:9/v1/events"
         #expect(try await FirstLog.share(at: folder.url.appending(path: "device")) == "dark")
     }
 
-    @Test func `durability is as the article says`() async throws {
-        let folder = try Folder()
-        let store = try await OfflineStore.open(at: folder.log)
-        try await Durable.append(store)
-        #expect(await store.events.lastDurable == Position(2))
-        try await Durable.write(store)
-        #expect(store.view(CitiesView.self).cityIDs == ["porto"])
-        try await Durable.appendMany(store, ["oslo", "bergen"])
-        #expect(try await Durable.handle(store) == "saved")
-        try await Durable.pause(store)
-        #expect(try await Durable.tidy(store).removed == 0)
-        #expect(!Durable.look(store))
-        #expect(store.view(CitiesView.self).cityIDs == ["bergen", "lisbon", "oslo", "porto"])
-        try await store.close()
-    }
-
-    @Test func `an app's own event changes its form from one release to the next`() async throws {
-        let folder = try Folder()
-        #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lisbon"])
-        #expect(
-            try await SecondRelease.run(at: folder.log) == [
-                "spring": ["lisbon"], "summer": ["porto", "lisbon"],
-            ])
-        // A roll-back: the older release goes on with what it knows.
-        #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lisbon"])
-    }
-
-    @Test func `what a view of an app's own calls superseded goes`() async throws {
-        let folder = try Folder()
-        let (name, removed) = try await SecondRelease.name(at: folder.log)
-        #expect(name?.hasSuffix(" 2000") == true)
-        #expect(removed == 1_999)
-    }
-
     @Test func `downloads are steered as the article says`() async throws {
         struct Nowhere: Reachability {
             var paths: AsyncStream<NetworkPath> { AsyncStream { $0.yield(.none) } }
@@ -230,17 +195,5 @@ let nobody = "http://127.0.0.1:9/v1/events"
         other.cancel()
         try await other.value
         try await store.close()
-    }
-
-    @Test func `the past and the outbox can be looked at`() async throws {
-        let store = try await OfflineStore.inMemory()
-        let note = try await store.notes.add("x", city: "lisbon", by: "user-456")
-        try await store.notes.delete(note.id, by: "user-456")
-        #expect(try await Looking.back(store, to: Position(1)) == 1)
-        #expect(try await Looking.back(store, to: Position(2)) == 0)
-        #expect(Looking.outbox(store) == 2)
-        async let last = Looking.follow(store, from: Position(1)) { _ in }
-        try await store.close()
-        #expect(try await last == Position(2))
     }
 }

@@ -2,9 +2,10 @@
 
 import Daybook
 import DaybookTestKit
-import Engine
 import Foundation
 import Testing
+
+@testable import Engine
 
 @Suite struct OwnEventsTests {
     @Test func `an app with its own events needs the engine alone`() async throws {
@@ -34,6 +35,65 @@ import Testing
         let again = try await OwnEvents.open(at: folder.log)
         #expect(try await OwnEvents.record(in: again) == 20)
         try await again.close()
+    }
+
+    @Test func `durability is as the article says`() async throws {
+        let folder = try Folder()
+        let store = try await OwnEvents.open(at: folder.log)
+        try await Durable.append(store)
+        #expect(await store.lastDurable == Position(2))
+        try await Durable.write(store)
+        #expect(await store.lastDurable == Position(4))
+        // Its condition no longer holds.
+        try await Durable.write(store)
+        #expect(await store.lastDurable == Position(4))
+        let (first, second) = try await Durable.appendTwice(store, ["writing", "chess"])
+        #expect(first.map(\.isNew) == [true, true] && second.map(\.isNew) == [false, false])
+        #expect(first.map(\.position) == [Position(5), Position(6)])
+        #expect(second.map(\.position) == first.map(\.position))
+        #expect(try await Durable.handle(store, habit: "reading") == "Recorded.")
+        #expect(try await Durable.handle(store, habit: "").hasPrefix("Not recorded: "))
+        try await Durable.pause(store)
+        #expect(try await Durable.tidy(store).removed == 0)
+        #expect(!Durable.look(store))
+        #expect(
+            store.view(Habits.self).minutes == [
+                "reading": 40, "stretching": 5, "running": 25, "writing": 20, "chess": 20,
+            ])
+        try await store.close()
+    }
+
+    @Test func `the past and the outbox can be looked at`() async throws {
+        let store = try await EventStore.inMemory(rules: OwnEvents.rules, views: [Habits.self])
+        #expect(try await OwnEvents.record(in: store) == 20)
+        #expect(try await OwnEvents.decide(in: store) == 40)
+        #expect(try await Looking.back(store, to: Position(1)) == 20)
+        #expect(try await Looking.back(store, to: Position(2)) == 60)
+        #expect(Looking.outbox(store) == 2)
+        var indexed: [Position] = []
+        try await Looking.indexAll(store) { indexed.append($0.position) }
+        #expect(indexed == [Position(1), Position(2)])
+        async let last = Looking.follow(store, from: Position(1)) { _ in }
+        try await store.close()
+        #expect(try await last == Position(2))
+    }
+
+    @Test func `an app's own event changes its form from one release to the next`() async throws {
+        let folder = try Folder()
+        #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lake"])
+        #expect(
+            try await SecondRelease.run(at: folder.log) == [
+                "spring": ["lake"], "summer": ["forest", "lake"],
+            ])
+        // A roll-back: the older release goes on with what it knows.
+        #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lake"])
+    }
+
+    @Test func `what a view of an app's own calls superseded goes`() async throws {
+        let folder = try Folder()
+        let (name, removed) = try await SecondRelease.name(at: folder.log)
+        #expect(name?.hasSuffix(" 2000") == true)
+        #expect(removed == 1_999)
     }
 
     @Test func `a type of the store's own cannot be given a rule`() async throws {

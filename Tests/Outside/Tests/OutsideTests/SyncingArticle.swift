@@ -1,21 +1,28 @@
 // The code of the article "Syncing".
 
-import DaybookOffline
+import Daybook
 import DaybookTestKit
 import Foundation
 import Testing
 
+@testable import Engine
+
+private func openHabits() async throws -> EventStore {
+    try await .inMemory(rules: OwnEvents.rules, views: [Habits.self])
+}
+
 // Syncing-1 begins
-/// What an app starts when it starts, and cancels at logout.
-func keepInStep(_ store: OfflineStore, with server: any Transport) -> Task<Void, any Error> {
-    let service = SyncService(store, transport: server, user: "user-456")
+/// Syncs while the app runs. The app cancels the task at logout.
+func keepInStep(_ store: EventStore, with server: any Transport) -> Task<Void, any Error> {
+    let service = SyncService(store, transport: server)
     return Task { try await service.run() }
 }
 // Syncing-1 ends
 
 @Test func theServiceShips() async throws {
-    let store = try await OfflineStore.inMemory()
-    try await store.cities.save("lisbon", by: "user-456")
+    let store = try await openHabits()
+    try await store.append(HabitDone(habit: "reading", minutes: 20))
+    #expect(store.outboxCount.current == 1)
     let syncing = keepInStep(store, with: PickyServer())
     while store.view(Outbox.self).count > 0 { try await Task.sleep(for: .milliseconds(10)) }
     syncing.cancel()
@@ -25,7 +32,7 @@ func keepInStep(_ store: OfflineStore, with server: any Transport) -> Task<Void,
 
 // Syncing-2 begins
 func refreshInBackground(
-    _ store: OfflineStore, _ endpoint: URL, until deadline: Date
+    _ store: EventStore, _ endpoint: URL, until deadline: Date
 ) async throws {
     let report = try await store.sync(
         to: endpoint, credentials: NoCredentials(), resolver: KeepMine(), until: deadline)
@@ -34,37 +41,62 @@ func refreshInBackground(
 // Syncing-2 ends
 
 @Test func aRefreshWithoutAServerEndsInTime() async throws {
-    let store = try await OfflineStore.inMemory()
-    try await store.cities.save("lisbon", by: "user-456")
-    let nobody = try #require(URL(string: "http://127.0.0.1:9/v1/events"))
-    try await refreshInBackground(store, nobody, until: Date(timeIntervalSinceNow: 0.5))
+    let store = try await openHabits()
+    try await store.append(HabitDone(habit: "reading", minutes: 20))
+    let endpoint = try #require(URL(string: nobody))
+    try await refreshInBackground(store, endpoint, until: Date(timeIntervalSinceNow: 0.5))
     #expect(store.view(Outbox.self).count == 1)
     try await store.close()
 }
 
 // Syncing-3 begins
-/// Joins both texts of a note that was changed on two devices.
-let joinTexts = Merge { conflict in
-    guard let mine = conflict.pending.last?.content, mine.type == NoteUpdated.type,
-        let theirs = conflict.current, theirs.type == NoteUpdated.type
+/// The goal of a habit was set.
+struct GoalSet: EventPayload, Codable {
+    static let type = "com.example.goal.set"
+    var habit: String
+    var minutes: Int
+    var subject: String? { habit }
+    var lane: String? { "goal:\(habit)" }
+}
+
+/// Of two goals that were set on two devices, the greater one counts.
+let greaterGoal = Merge { conflict in
+    guard let mine = conflict.pending.last?.content, mine.type == GoalSet.type,
+        let theirs = conflict.current, theirs.type == GoalSet.type
     else { return nil }
-    var note = try NoteUpdated(json: mine.json ?? [])
-    note.content = try NoteUpdated(json: theirs.json ?? []).content + "\n" + note.content
-    return try EventDraft(note)
+    var goal = try GoalSet(json: mine.json ?? [])
+    goal.minutes = max(goal.minutes, try GoalSet(json: theirs.json ?? []).minutes)
+    return try EventDraft(goal)
 }
 // Syncing-3 ends
 
-@Test func whatCannotBeJoinedStaysUndecided() async throws {
-    let conflict = Conflict(lane: "note:n", current: nil, pending: [])
-    guard case .undecided = try await joinTexts.resolve(conflict) else {
-        Issue.record("something was decided")
+@Test(arguments: [(20, 30), (30, 20)])
+func theGreaterGoalReplacesBoth(mine: Int, theirs: Int) async throws {
+    let store = try await EventStore.inMemory()
+    try await store.append(GoalSet(habit: "reading", minutes: mine))
+    let event = try #require(try await store.event(at: Position(1)))
+    let conflict = Conflict(
+        lane: event.lane, current: try EventDraft(GoalSet(habit: "reading", minutes: theirs)),
+        pending: [event])
+    guard case .replace(let drafts) = try await greaterGoal.resolve(conflict) else {
+        Issue.record("both goals are known, and neither was replaced")
+        return
+    }
+    #expect(try drafts.map { try GoalSet(json: $0.json ?? []).minutes } == [30])
+    try await store.close()
+}
+
+@Test func aGoalThatTheServerDoesNotShowStaysInConflict() async throws {
+    let conflict = Conflict(lane: "goal:reading", current: nil, pending: [])
+    guard case .undecided = try await greaterGoal.resolve(conflict) else {
+        Issue.record("a conflict was decided without the server's event")
         return
     }
 }
 
 // Syncing-4 begins
-/// Tries again what the server did not want, and does without what is of no use any more.
-func decide(_ store: OfflineStore, isUseful: (OutboxEntry) -> Bool) async throws {
+/// Sends useful events again that the server has rejected, and discards the others.
+func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
     for entry in Array(store.outbox.entries) where entry.parking == .rejected {
         if isUseful(entry) {
             try await store.outbox.retry(entry.id)
@@ -75,13 +107,15 @@ func decide(_ store: OfflineStore, isUseful: (OutboxEntry) -> Bool) async throws
 }
 // Syncing-4 ends
 
-@Test func whatIsDiscardedWasNeverThere() async throws {
-    let store = try await OfflineStore.inMemory()
-    try await store.cities.save("lisbon", by: "user-456")
-    try await store.cities.save("atlantis", by: "user-456")
-    _ = try await Replayer(store.events, transport: PickyServer()).run()
-    try await decide(store) { $0.entityId != "atlantis" }
-    #expect(store.view(CitiesView.self).cityIDs == ["lisbon"])
-    #expect(store.view(Outbox.self).count == 0)
+@Test func aDiscardedEventCountsAsNeverRecorded() async throws {
+    let store = try await openHabits()
+    for habit in ["reading", "juggling", "chess"] {
+        try await store.append(HabitDone(habit: habit, minutes: 20))
+    }
+    _ = try await Replayer(store, transport: PickyServer()).run()
+    try await decide(store) { $0.entityId == "chess" }
+    #expect(store.view(Habits.self).minutes == ["reading": 20, "chess": 20])
+    // To be sent again.
+    #expect(store.outbox.entries.map(\.status) == [.pending])
     try await store.close()
 }

@@ -1,82 +1,89 @@
 // The code of the article "Testing your app".
 
-import DaybookOffline
+import Daybook
 import DaybookTestKit
 import Foundation
-import Synchronization
 import Testing
 
+@testable import Engine
+
 // Testing-1 begins
-@Test func aSavedCityIsInTheList() async throws {
-    let store = try await OfflineStore.inMemory(
-        account: "user-456", clock: { Date(timeIntervalSince1970: 0) })
-    try await store.cities.save("lisbon", by: "user-456")
-    #expect(store.view(CitiesView.self).cityIDs == ["lisbon"])
+@Test func minutesOfAHabitAreInTheView() async throws {
+    let store = try await EventStore.inMemory(
+        account: "user-456", views: [Habits.self], clock: { Date(timeIntervalSince1970: 0) })
+    try await store.append(HabitDone(habit: "reading", minutes: 20))
+    #expect(store.view(Habits.self).minutes == ["reading": 20])
+    let event = try await store.event(at: Position(1))
+    #expect(event?.time == Timestamp(milliseconds: 0))
     try await store.close()
 }
 // Testing-1 ends
 
 // Testing-2 begins
-@Test func notesAreThereAfterARestart() async throws {
+@Test func minutesAreThereAfterARestart() async throws {
     let environment = LogEnvironment(fileSystem: InMemoryFileSystem())
-    for expected in 1...3 {
-        let store = try await OfflineStore.open(
-            at: URL(filePath: "/log"), account: "user-456", environment: environment)
-        try await store.notes.add("Great coffee", city: "lisbon", by: "user-456")
-        #expect(store.notes(in: "lisbon").current.count == expected)
+    for opening in 1...3 {
+        let store = try await EventStore.open(
+            at: URL(filePath: "/log"), account: "user-456", views: [Habits.self],
+            environment: environment)
+        try await store.append(HabitDone(habit: "reading", minutes: 20))
+        #expect(store.view(Habits.self).minutes["reading"] == 20 * opening)
         try await store.close()
     }
 }
 // Testing-2 ends
 
 // Testing-3 begins
-@Test func aFullDeviceIsToldAndPasses() async throws {
+@Test func aFullDiskLosesNothing() async throws {
     let files = InMemoryFileSystem()
-    let store = try await OfflineStore.open(
-        at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+    let store = try await open(files)
     files.setQuota(files.usedBytes)
-    // Noise, since a text that compresses well would find room.
-    let long = (0..<50_000).map { _ in String(UInt8.random(in: .min ... .max), radix: 16) }.joined()
-    await #expect(throws: LogError.self) {
-        try await store.notes.add(long, city: "lisbon", by: "user-456")
+    // Random names: what compresses well would fit into the space that is preallocated.
+    let drafts = try (0..<4_000).map { _ in
+        try EventDraft(HabitDone(habit: UUID().uuidString, minutes: 1))
     }
+    let error = await #expect(throws: LogError.self) { try await store.append(drafts) }
+    #expect(error?.code == .diskFull)
+    #expect(store.view(Habits.self).minutes.isEmpty)
     files.setQuota(nil)
-    try await store.notes.add(long, city: "lisbon", by: "user-456")
+    try await store.append(drafts)
+    #expect(store.view(Habits.self).minutes.count == drafts.count)
     try await store.close()
+}
+
+func open(_ files: any FileSystem) async throws -> EventStore {
+    try await EventStore.open(
+        at: URL(filePath: "/log"), views: [Habits.self],
+        environment: LogEnvironment(fileSystem: files))
 }
 // Testing-3 ends
 
 // Testing-4 begins
-@Test func whatWasSavedSurvivesAPowerCut() async throws {
-    try await Property.check("saved cities survive", runs: 50) { choices in
+@Test func recordedHabitsSurviveAPowerCut() async throws {
+    try await Property.check("recorded habits survive", runs: 50) { choices in
         let machine = SimulatedFileSystem()
         machine.cutPower(at: choices.int(in: 0...60))
-        var saved: [String] = []
+        var recorded: Set<String> = []
         do {
             let store = try await open(machine)
-            for city in ["lisbon", "porto", "oslo"] {
-                try await store.cities.save(city, by: "user-456")
-                saved.append(city)
+            for habit in ["reading", "running", "chess"] {
+                try await store.append(HabitDone(habit: habit, minutes: 20))
+                recorded.insert(habit)
             }
             try await store.close()
         } catch is LogError {}
 
         let again = try await open(machine.afterPowerCut(&choices))
-        let found = again.view(CitiesView.self).cityIDs
-        // The one that was under way may be there, or not.
-        try #require(Set(saved).isSubset(of: found) && found.count <= saved.count + 1)
+        let found = Set(again.view(Habits.self).minutes.keys)
+        // The append that the power cut has interrupted may be there.
+        try #require(recorded.isSubset(of: found) && found.count <= recorded.count + 1)
         try await again.close()
     }
-}
-
-func open(_ files: any FileSystem) async throws -> OfflineStore {
-    try await OfflineStore.open(
-        at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
 }
 // Testing-4 ends
 
 // Testing-5 begins
-/// A server that knows the city of Lisbon only.
+/// A server that knows one habit only, reading.
 final class PickyServer: Transport {
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         guard case .append(let batch) = request else {
@@ -84,7 +91,7 @@ final class PickyServer: Transport {
         }
         let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
         let verdicts = (events ?? []).map { event in
-            let isKnown = event["subject"] as? String == "lisbon"
+            let isKnown = event["subject"] as? String == "reading"
             return ["id": event["id"], "status": isKnown ? "applied" : "rejected"]
         }
         let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
@@ -92,80 +99,94 @@ final class PickyServer: Transport {
     }
 }
 
-@Test func aRejectedCityIsShownAsFailed() async throws {
-    let store = try await OfflineStore.inMemory()
-    try await store.cities.save("lisbon", by: "user-456")
-    try await store.cities.save("atlantis", by: "user-456")
-    let report = try await Replayer(store.events, transport: PickyServer()).run()
+@Test func aRejectedHabitIsShownAsFailed() async throws {
+    let store = try await EventStore.inMemory(
+        rules: [.of(HabitDone.self, action: "DO_HABIT")], views: [Habits.self])
+    try await store.append(HabitDone(habit: "reading", minutes: 20))
+    try await store.append(HabitDone(habit: "juggling", minutes: 20))
+    let report = try await Replayer(store, transport: PickyServer()).run()
     #expect(report.applied == 1 && report.rejected == 1)
-    #expect(store.view(Outbox.self).entries().map(\.status) == [.failed])
+    let entries = store.view(Outbox.self).entries()
+    #expect(entries.map(\.entityId) == ["juggling"] && entries.map(\.status) == [.failed])
     try await store.close()
 }
 // Testing-5 ends
 
 // Testing-6 begins
-struct CityHistory: StateMachine {
-    enum Operation { case save, unsave, restart }
-    enum Command { case save(String), unsave(String), restart }
+struct HabitHistory: StateMachine {
+    enum Operation { case record, fillUp, restart }
+    enum Command { case record(String, minutes: Int), fillUp(String), restart }
 
-    let environment = LogEnvironment(fileSystem: InMemoryFileSystem())
+    let files = InMemoryFileSystem()
     let swarm: Swarm<Operation>
-    var store: OfflineStore
-    var saved: Set<String> = []
+    var store: EventStore
+    /// The model: what the view must say.
+    var minutes: [String: Int] = [:]
 
     init(_ choices: inout Choices) async throws {
         // Each run does without some of the operations.
-        swarm = Swarm([.save, .save, .unsave, .restart], &choices)
-        store = try await OfflineStore.open(at: URL(filePath: "/log"), environment: environment)
+        swarm = Swarm([.record, .record, .fillUp, .restart], &choices)
+        store = try await open(files)
     }
 
     func next(_ choices: inout Choices) -> Command {
-        let city = choices.element(of: ["lisbon", "porto", "oslo"])
+        let habit = choices.element(of: ["reading", "running", "chess"])
         return switch swarm.next(&choices) {
-        case .save: .save(city)
-        case .unsave: .unsave(city)
+        case .record: .record(habit, minutes: choices.int(in: 1...30))
+        case .fillUp: .fillUp(habit)
         case .restart: .restart
         }
     }
 
     func allows(_ command: Command) -> Bool {
-        if case .unsave(let city) = command { saved.contains(city) } else { true }
+        if case .fillUp(let habit) = command { minutes[habit, default: 0] < 60 } else { true }
     }
 
     mutating func run(_ command: Command) async throws {
         switch command {
-        case .save(let city):
-            try await store.cities.save(city, by: "user-456")
-            saved.insert(city)
-        case .unsave(let city):
-            try await store.cities.unsave(city, by: "user-456")
-            saved.remove(city)
+        case .record(let habit, let done):
+            try await store.append(HabitDone(habit: habit, minutes: done))
+            minutes[habit, default: 0] += done
+        case .fillUp(let habit):
+            try await store.write { transaction in
+                let done = transaction.view(Habits.self).minutes[habit] ?? 0
+                try transaction.append(HabitDone(habit: habit, minutes: 60 - done))
+            }
+            minutes[habit] = 60
         case .restart:
             try await store.close()
-            store = try await OfflineStore.open(at: URL(filePath: "/log"), environment: environment)
+            store = try await open(files)
         }
     }
 
     func check() async throws {
-        try #require(store.cities.saved(by: "user-456").current == saved.sorted())
+        try #require(store.view(Habits.self).minutes == minutes)
     }
 }
 
-@Test func citiesAreWhatWasSaved() async throws {
-    try await Property.check("cities are what was saved", runs: 20) { choices in
-        var history = try await CityHistory(&choices)
+@Test func theViewSaysWhatWasRecorded() async throws {
+    let rare = "a habit has more than an hour"
+    try await Property.check("minutes add up", runs: 20, covering: [rare]) { choices in
+        var history = try await HabitHistory(&choices)
         try await choices.run(&history, steps: 0...30)
-        choices.count("something is saved", by: history.saved.isEmpty ? 0 : 1)
+        if history.minutes.values.contains(where: { $0 > 60 }) { choices.count(rare) }
         try await history.store.close()
     }
 }
 // Testing-6 ends
 
 // Testing-7 begins
-@Test func aListIsNeverLongerThanItsCities() throws {
-    try Property.check("no city twice", regressions: [[3, 1, 3, 1, 0]]) { choices in
-        let cities = choices.array(0...5) { $0.element(of: ["lisbon", "porto", "oslo"]) }
-        try #require(Set(cities).count <= cities.count)
+@Test func equalEventsCountOneByOne() async throws {
+    // Twice 20 minutes.
+    let kept: [[UInt64]] = [[3, 19, 3, 19, 0]]
+    try await Property.check("each event counts", runs: 20, regressions: kept) { choices in
+        let all = choices.array(0...5) { $0.int(in: 1...60) }
+        let store = try await EventStore.inMemory(views: [Habits.self])
+        for minutes in all {
+            try await store.append(HabitDone(habit: "reading", minutes: minutes))
+        }
+        try #require(store.view(Habits.self).minutes["reading", default: 0] == all.reduce(0, +))
+        try await store.close()
     }
 }
 // Testing-7 ends

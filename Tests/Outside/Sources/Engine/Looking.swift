@@ -1,22 +1,21 @@
 // The code of the article "Looking into a log".
 
-import DaybookOffline
-import Foundation
+import Daybook
 
 package enum Looking {
-    package static func back(_ store: OfflineStore, to position: Position) async throws -> Int {
+    package static func back(_ store: EventStore, to position: Position) async throws -> Int {
         // Looking-1 begins
-        if let event = try await store.events.event(at: position) {
+        if let event = try await store.event(at: position) {
             print(event.time, event.type, event.subject ?? "-")
         }
         let past = try await store.state(at: position)
-        let notesThen = past.view(NotesView.self).notes(in: "lisbon")
+        let minutesThen = past.view(Habits.self).minutes["reading"] ?? 0
         // Looking-1 ends
-        return notesThen.count
+        return minutesThen
     }
 
     package static func follow(
-        _ store: OfflineStore, from start: Position, _ index: (Event) -> Void
+        _ store: EventStore, from start: Position, _ index: (Event) -> Void
     ) async throws -> Position {
         var lastIndexed = start
         // Looking-3 begins
@@ -28,7 +27,7 @@ package enum Looking {
         return lastIndexed
     }
 
-    package static func count(_ store: OfflineStore, _ index: (Event) -> Void) async throws {
+    package static func indexAll(_ store: EventStore, _ index: (Event) -> Void) async throws {
         // Looking-4 begins
         for try await event in store.recordedEvents(after: .zero) {
             index(event)
@@ -36,7 +35,7 @@ package enum Looking {
         // Looking-4 ends
     }
 
-    package static func outbox(_ store: OfflineStore) -> Int {
+    package static func outbox(_ store: EventStore) -> Int {
         // Looking-2 begins
         let outbox = store.view(Outbox.self)
         for entry in outbox.entries() {
