@@ -3,7 +3,6 @@
 
 import DaybookTestKit
 import EventGenerators
-import Foundation
 import TestSupport
 import Testing
 
@@ -11,11 +10,7 @@ import Testing
 
 @Suite struct EventTypesTests {
     private static func corpus() throws -> [EventDraft] {
-        let file = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "Corpus/released-events.ndjson")
-        return try Data(contentsOf: file).split(separator: UInt8(ascii: "\n")).map {
-            try LineDecoder.decode(Array($0).span.bytes).draft
-        }
+        try Corpus.lines().map { try LineDecoder.decode($0.span.bytes).draft }
     }
 
     private static func state(_ view: some Projection) throws -> [UInt8]? {
