@@ -1,9 +1,10 @@
 // Which cached cities have to go so that a user's limits are kept. Pure. Spec/model/cities.md, CITY-8 ff.
 
 import Daybook
+import Foundation
 
 /// The cities that the user asked for leave no room: there is nothing that could be removed for more.
-public struct StorageLimitError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct StorageLimitError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// The user's limit in bytes.
     public var limit: Int
     /// Bytes of the cities that the user asked for.
@@ -16,6 +17,14 @@ public struct StorageLimitError: Error, Hashable, Sendable, CustomStringConverti
         self.limit = limit
         self.explicitBytes = explicitBytes
         self.neededBytes = neededBytes
+    }
+
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        "Remove a downloaded city, or raise the storage limit."
     }
 
     /// What is too much, and what to do.

@@ -57,6 +57,18 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
 extension DownloadError: LocalizedError {
     /// The same as `description`.
     public var errorDescription: String? { detail }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .unavailable: "Nothing: it is tried again."
+        case .refused, .badManifest, .wrongContent, .tooLarge:
+            "Report it to the operator of the server."
+        case .unauthorized: "Sign in again."
+        case .noSpace: "Free some space, then try again."
+        case .io: "Try again. If it fails again, check the device."
+        }
+    }
 }
 
 /// Runs a file operation, with its failure as a `DownloadError`.

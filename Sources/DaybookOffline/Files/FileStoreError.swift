@@ -1,9 +1,10 @@
 // What can go wrong with a file beside the log.
 
 import Daybook
+import Foundation
 
 /// A failure of the file store, with its place.
-public struct FileStoreError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// What kind of failure it is. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
         /// There is no such file: it was collected, or the folder is not complete.
@@ -24,6 +25,19 @@ public struct FileStoreError: Error, Hashable, Sendable, CustomStringConvertible
     public var path: String
     /// What happened, in words, with what to do where that is not plain.
     public var detail: String
+
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .missing, .damaged: "Fetch the file again."
+        case .tooLarge: "Store a smaller file."
+        case .noSpace: "Free some space, then try again."
+        case .io: "Try again. If it fails again, check the device."
+        }
+    }
 
     /// Creates an error.
     public init(_ code: Code, path: String, _ detail: String) {

@@ -3,6 +3,7 @@
 // values that are worked out from old ones. Spec/model/settings.md, SET-6 to SET-8.
 
 import Daybook
+import Foundation
 
 /// The way from an app's first version of its data to the present one.
 ///
@@ -95,7 +96,7 @@ public struct MigrationReport: Hashable, Sendable {
 }
 
 /// Why data were not migrated.
-public struct MigrationError: Error, Sendable, CustomStringConvertible {
+public struct MigrationError: LocalizedError, Sendable, CustomStringConvertible {
     /// What kind of failure it is. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
         /// A newer release of the app has written the data.
@@ -128,6 +129,19 @@ public struct MigrationError: Error, Sendable, CustomStringConvertible {
         self.wanted = wanted
         self.detail = detail
         self.cause = cause
+    }
+
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .newerVersion: "Update the app."
+        case .unknownVersion: "Give a plan that begins at version \(stored)."
+        case .stepFailed, .notVerified:
+            "Correct the step, then migrate again: it goes on from version \(stored)."
+        }
     }
 
     /// What happened.

@@ -4,11 +4,14 @@
 import LogFormat
 
 /// Why a text is not JSON.
-public struct JSONError: Error, Hashable, Sendable {
-    /// The byte at which it is noticed.
+public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The byte at which it is noticed, counted from 0.
     public var offset: Int
     /// What is wrong there.
     public var detail: String
+
+    /// The detail and the byte, counted from 1 as editors do.
+    public var description: String { "\(detail), at byte \(offset + 1)" }
 }
 
 /// A place in JSON text. The text itself is passed to every call.

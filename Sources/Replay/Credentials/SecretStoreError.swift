@@ -53,4 +53,20 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
 extension SecretStoreError: LocalizedError {
     /// The same as `description`.
     public var errorDescription: String? { description }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .wrongKey: "Open the store with the key with which it was written, or sign in again."
+        case .damaged: "Remove the stored secrets and sign in again."
+        case .newerVersion: "Update the app."
+        case .tooLarge, .badName, .badKey: "Correct the value that the description names."
+        case .busy: "Try again."
+        case .locked: "Unlock the device, then try again."
+        case .unsafePlace: "Remove the symbolic link or the folder, or choose another path."
+        case .diskFull: "Free some space, then try again."
+        case .io: "Try again. If it fails again, check the device."
+        case .indeterminate: "Write the value again."
+        }
+    }
 }

@@ -6,7 +6,7 @@ import Foundation
 import LogFormat
 
 /// Why a decision was refused.
-public struct DecisionError: Error, Hashable, CustomStringConvertible {
+public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of reasons.
     public enum Code: Hashable, Sendable {
         /// No event with this id waits to be sent.
@@ -32,6 +32,19 @@ public struct DecisionError: Error, Hashable, CustomStringConvertible {
         self.code = code
         self.id = id
         self.dependents = dependents
+    }
+
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .notInOutbox: "Nothing: the server has settled the event, or it was discarded."
+        case .notHeld: "Sync, and look at the outbox again."
+        case .changedMeanwhile: "Look at the outbox again, then decide."
+        case .hasDependents: "Discard the dependent events with it, or none of them."
+        }
     }
 
     /// What happened, and what to do.

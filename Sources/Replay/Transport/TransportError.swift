@@ -72,4 +72,23 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
 extension TransportError: LocalizedError {
     /// The same as `description`.
     public var errorDescription: String? { description }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .badHeader, .reservedHeader: "Correct or remove the header in HTTPOptions."
+        case .badEndpoint: "Give the server's http or https URL, with its host."
+        case .tokenInClear: "Use an https endpoint."
+        case .wrongAccount: "Sign in with the account of the log."
+        case .badToken: "Sign in again."
+        case .badCertificate: "Choose another certificate, or correct its password."
+        case .badProxy: "Correct the proxy in HTTPOptions."
+        case .certificatesUnsupported:
+            "Remove the client certificate, or use Linux or an Apple system."
+        case .foreignPage, .malformedReply, .replyTooLong:
+            "Check that the endpoint is the sync server's. A sign-in page of the network may answer in its "
+                + "place."
+        case .connectionFailed, .timedOut: "Check the network, then try again."
+        }
+    }
 }

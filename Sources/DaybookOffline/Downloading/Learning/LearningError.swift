@@ -37,4 +37,15 @@ public struct LearningError: Error, Hashable, Sendable, CustomStringConvertible 
 extension LearningError: LocalizedError {
     /// The same as `description`.
     public var errorDescription: String? { detail }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        switch code {
+        case .downloadInProgress: "Wait until the download has ended."
+        case .notStored: "Download it first."
+        case .offline: "Connect to a network, then try again."
+        case .cellular: "Connect to Wi-Fi, or allow downloads over mobile networks."
+        case .noCombination: "Choose what to learn first."
+        }
+    }
 }
