@@ -1,6 +1,7 @@
 // The sealed file on the real file system: what comes back, what is noticed, who may read it.
 
 import DaybookSecrets
+import DaybookTestKit
 import Foundation
 import Replay
 import TestSupport

@@ -1,5 +1,6 @@
 // One account a log, a log for what no account owns, copies and moved folders, logout.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
@@ -77,7 +78,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let store = try await OfflineStore.openShared(at: folder.appending("device"))
-        let transport = ReceivingTransport()
+        let transport = InMemorySyncServer()
         func isRefusal(_ error: any Error) -> Bool {
             (error as? EventError)?.code == .refused && "\(error)".contains("the account's own log")
         }
@@ -90,7 +91,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
             try await SyncService(store, transport: transport, reachability: AlwaysReachable())
                 .run()
         } throws: { isRefusal($0) }
-        #expect(transport.received.isEmpty)
+        #expect(transport.batches.isEmpty)
         // Not even where something else asks for it.
         let line = """
             {"specversion":"1.0","id":"0a3e8ff8-bb52-454e-9574-3045281726ad",\

@@ -1,5 +1,6 @@
 // Erasing a store: refused while something is unsynced, complete when it is not.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -135,10 +135,10 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         await #expect(throws: EventError.self) { try await store.events.append([other]) }
         // It is shipped as the type that has replaced its own is, and in its old form.
         #expect(store.view(Outbox.self).entries().map(\.action) == ["PLAN_TRIP"])
-        let server = ReceivingTransport()
+        let server = InMemorySyncServer()
         let report = try await Replayer(store.events, transport: server).run()
         #expect(report.applied == 1)
-        #expect(server.received == ["[\(before[0])]"])
+        #expect(server.batches == ["[\(before[0])]"])
         #expect(Array(try lines(files).prefix(1)) == before)
         try await store.close()
     }
@@ -369,7 +369,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         #expect(store.view(CitiesView.self).cityIDs == ["lisbon", "porto"])
         try await store.cities.save("oslo", by: "ada")
         try await store.append(TripPlanned(trip: "b", city: "bergen"))
-        let old = ReceivingTransport()
+        let old = InMemorySyncServer()
         #expect(try await Replayer(store.events, transport: old).run().applied == 3)
         try await store.events.checkpoint()
         try await store.close()
@@ -380,10 +380,10 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         #expect(store.view(Trips.self).titles == ["a": "North", "b": "bergen"])
         #expect(store.view(CitiesView.self).cityIDs == ["lisbon", "oslo", "porto"])
         #expect(store.view(Outbox.self).entries().map(\.position) == [Position(2), Position(5)])
-        let new = ReceivingTransport()
+        let new = InMemorySyncServer()
         #expect(try await Replayer(store.events, transport: new).run().applied == 2)
         let shipped = try lines(files)
-        #expect(new.received == ["[\(shipped[1]),\(shipped[4])]"])
+        #expect(new.batches == ["[\(shipped[1]),\(shipped[4])]"])
         #expect(store.view(Outbox.self).count == 0)
         try await store.close()
     }

@@ -8,38 +8,31 @@ import Testing
 
 @testable import DaybookOffline
 
-/// A clock, and hourly timers that go off when the test says so.
-private final class Clock: Sendable {
-    private struct State {
-        var time: Int64 = 1_771_756_200_000
-        var waiting: [UUID: AsyncStream<Void>.Continuation] = [:]
-    }
+/// Hourly timers that go off when the test says so.
+private final class HourlyTimers: Sendable {
+    private let waiting = Mutex<[UUID: AsyncStream<Void>.Continuation]>([:])
 
-    private let state = Mutex(State())
-
-    var now: Int64 { state.withLock { $0.time } }
-    /// The number of hourly timers.
-    var timers: Int { state.withLock { $0.waiting.count } }
-
-    func advance(days: Double) { state.withLock { $0.time += Int64(days * 86_400_000) } }
+    /// The number of timers.
+    var count: Int { waiting.withLock { $0.count } }
 
     func sleep(_ duration: Duration) async throws {
         guard duration == .seconds(3_600) else { throw CancellationError() }
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
         let id = UUID()
-        state.withLock { $0.waiting[id] = continuation }
+        waiting.withLock { $0[id] = continuation }
         for await _ in stream {}
-        state.withLock { $0.waiting[id] = nil }
+        waiting.withLock { $0[id] = nil }
         try Task.checkCancellation()
     }
 
     func ring() {
-        for timer in state.withLock({ Array($0.waiting.values) }) { timer.finish() }
+        for timer in waiting.withLock({ Array($0.values) }) { timer.finish() }
     }
 }
 
 private struct Bench {
-    let clock = Clock()
+    let clock = VirtualClock(milliseconds: 1_771_756_200_000)
+    let timers = HourlyTimers()
     let files = InMemoryFileSystem()
 
     func open(
@@ -52,8 +45,8 @@ private struct Bench {
 
     var environment: LogEnvironment {
         LogEnvironment(
-            fileSystem: files, now: { [clock] in clock.now },
-            sleep: { [clock] in try await clock.sleep($0) })
+            fileSystem: files, now: { [clock] in clock.milliseconds },
+            sleep: { [timers] in try await timers.sleep($0) })
     }
 
     /// Caches a city with an image.
@@ -97,21 +90,21 @@ private struct Bench {
         var store = try await bench.open()
         try await bench.cache("seldom", in: store)
         try await bench.cache("wanted", explicit: true, in: store)
-        bench.clock.advance(days: 5)
+        bench.clock.advance(by: .days(5))
         try await bench.cache("new", in: store)
         try await store.close()
-        bench.clock.advance(days: 1.9)
+        bench.clock.advance(by: .days(1.9))
         store = try await bench.open()
         #expect(bench.cached(in: store) == ["seldom", "wanted", "new"] && bench.imageCount == 3)
         let last = await store.events.lastDurable
         try await store.close()
-        bench.clock.advance(days: 0.2)
+        bench.clock.advance(by: .days(0.2))
         store = try await bench.open()
         #expect(bench.cached(in: store) == ["wanted", "new"] && bench.imageCount == 2)
         #expect(await store.events.lastDurable == last.next)
         try await store.close()
         // What the user asked for stays for a year.
-        bench.clock.advance(days: 365)
+        bench.clock.advance(by: .days(365))
         store = try await bench.open()
         #expect(bench.cached(in: store) == ["wanted"])
         try await store.close()
@@ -127,7 +120,7 @@ private struct Bench {
         let fetched = try await store.files.add(Array("fetched".utf8))
         await store.files.release([fetched])
         try await store.close()
-        bench.clock.advance(days: 8)
+        bench.clock.advance(by: .days(8))
         store = try await bench.open()
         #expect(bench.cached(in: store).isEmpty && bench.imageCount == 1)
         #expect(try await store.files.read(fetched) == Array("fetched".utf8))
@@ -145,10 +138,10 @@ private struct Bench {
         for (days, left) in [
             (0.9, ["done", "failed"]), (0.2, ["failed"]), (5.8, ["failed"]), (0.2, []),
         ] as [(Double, Set<String>)] {
-            bench.clock.advance(days: days)
-            try await eventually { bench.clock.timers == 1 }
-            bench.clock.ring()
-            try await eventually { bench.clock.timers == 1 && jobs() == left }
+            bench.clock.advance(by: .days(days))
+            try await eventually { bench.timers.count == 1 }
+            bench.timers.ring()
+            try await eventually { bench.timers.count == 1 && jobs() == left }
         }
         try await store.close()
     }
@@ -159,17 +152,17 @@ private struct Bench {
         let bench = Bench()
         let store = try await bench.open()
         try await bench.cache("a", in: store)
-        bench.clock.advance(days: 8)
+        bench.clock.advance(by: .days(8))
         #expect(bench.cached(in: store) == ["a"])
-        try await eventually { bench.clock.timers == 1 }
-        bench.clock.ring()
+        try await eventually { bench.timers.count == 1 }
+        bench.timers.ring()
         try await eventually { bench.cached(in: store).isEmpty && bench.imageCount == 0 }
         try await bench.cache("b", in: store)
-        try await eventually { bench.clock.timers == 1 }
+        try await eventually { bench.timers.count == 1 }
         try await store.suspend()
-        bench.clock.advance(days: 8)
-        bench.clock.ring()
-        try await eventually { bench.clock.timers == 1 }
+        bench.clock.advance(by: .days(8))
+        bench.timers.ring()
+        try await eventually { bench.timers.count == 1 }
         #expect(bench.cached(in: store) == ["b"])
         try await store.resume()
         #expect(bench.cached(in: store).isEmpty)
@@ -184,13 +177,13 @@ private struct Bench {
         try await bench.cache("a", in: store)
         try await store.preferences.update(for: "keeps") { $0.pruneAfterDays = 90 }
         try await store.close()
-        bench.clock.advance(days: 30)
+        bench.clock.advance(by: .days(30))
         for (user, cleansUp, isLeft) in [
             (nil, true, true), ("keeps", true, true), ("u", false, true), ("u", true, false),
         ] {
             store = try await bench.open(account: nil, user: user, cleansUp: cleansUp)
             #expect(bench.cached(in: store) == (isLeft ? ["a"] : []))
-            #expect(bench.clock.timers <= (cleansUp ? 1 : 0))
+            #expect(bench.timers.count <= (cleansUp ? 1 : 0))
             try await store.close()
         }
     }
@@ -200,14 +193,14 @@ private struct Bench {
     {
         let bench = Bench()
         var store: OfflineStore? = try await bench.open()
-        try await eventually { bench.clock.timers == 1 }
+        try await eventually { bench.timers.count == 1 }
         try await store?.close()
-        try await eventually { bench.clock.timers == 0 }
+        try await eventually { bench.timers.count == 0 }
         store = try await bench.open()
         weak let events = store?.events
-        try await eventually { bench.clock.timers == 1 }
+        try await eventually { bench.timers.count == 1 }
         store = nil
-        try await eventually { bench.clock.timers == 0 && events == nil }
+        try await eventually { bench.timers.count == 0 && events == nil }
     }
 
     @Test func `the store that all accounts share removes finished downloads and no city`()
@@ -222,7 +215,7 @@ private struct Bench {
         try await bench.cache("a", in: store)
         try await bench.finishTwoDownloads(in: store)
         try await store.close()
-        bench.clock.advance(days: 400)
+        bench.clock.advance(by: .days(400))
         store = try await open()
         #expect(bench.cached(in: store) == ["a"])
         #expect(store.downloads.jobs(of: "failed").current.isEmpty)

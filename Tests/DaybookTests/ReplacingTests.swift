@@ -28,25 +28,25 @@ private final class Device {
     static let hour: Int64 = 3_600_000
     static let start: Int64 = 1_800_000_000_000
     private let files = InMemoryFileSystem()
-    private let clock: TestClock
+    private let clock: VirtualClock
     private let number: Int
     var store: OfflineStore
 
     init(_ number: Int, ahead: Int64 = 0) async throws {
         self.number = number
-        clock = TestClock(Self.start + ahead)
+        clock = VirtualClock(milliseconds: Self.start + ahead)
         store = try await Self.open(files, number, clock)
     }
 
     private static func open(
-        _ files: InMemoryFileSystem, _ number: Int, _ clock: TestClock
+        _ files: InMemoryFileSystem, _ number: Int, _ clock: VirtualClock
     ) async throws -> OfflineStore {
         let random = Mutex(SeededRandom(seed: UInt64(number) << 32 + UInt64(files.usedBytes)))
         return try await OfflineStore.open(
             at: URL(filePath: "/log"), rules: [.of(ThemeChosen.self, action: "CHOOSE_THEME")],
             views: [Theme.self], compaction: nil,
             environment: LogEnvironment(
-                fileSystem: files, now: { clock.now },
+                fileSystem: files, now: { clock.milliseconds },
                 random: { random.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }))
     }
 
@@ -58,8 +58,8 @@ private final class Device {
         store = try await Self.open(files, number, clock)
     }
 
-    func move(by milliseconds: Int64) { clock.now += milliseconds }
-    func setClock(_ milliseconds: Int64) { clock.now = milliseconds }
+    func move(by milliseconds: Int64) { clock.milliseconds += milliseconds }
+    func setClock(_ milliseconds: Int64) { clock.milliseconds = milliseconds }
 
     /// Takes in all that another device holds.
     func receive(from other: Device) async throws {

@@ -1,5 +1,6 @@
 // Nothing is written through a symbolic link that stands where a folder of the log belongs.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

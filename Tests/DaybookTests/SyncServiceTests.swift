@@ -1,5 +1,6 @@
 // What makes a store sync by itself, and what keeps it from it. Spec/protocol/triggers.md.
 
+import DaybookTestKit
 import Foundation
 import Synchronization
 import TestSupport
@@ -40,6 +41,7 @@ private final class Counting: Transport {
     var events: Int { counts.withLock { $0.events } }
     var reads: Int { counts.withLock { $0.reads } }
     var requests: Int { counts.withLock { $0.events + $0.reads + $0.failures } }
+    private let server = InMemorySyncServer()
     /// Requests that fail before any succeeds.
     private let failing: Mutex<Int>
 
@@ -60,11 +62,9 @@ private final class Counting: Transport {
             counts.withLock { $0.reads += 1 }
             return TransportReply(status: 200, body: Array("[]".utf8))
         }
-        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]] ?? []
+        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [Any] ?? []
         counts.withLock { $0.events += events.count }
-        let verdicts = events.map { ["id": $0["id"], "status": "applied"] }
-        let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
-        return TransportReply(status: 200, body: Array(body))
+        return try await server.send(request, token: token)
     }
 }
 

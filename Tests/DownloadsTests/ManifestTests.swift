@@ -1,5 +1,6 @@
 // What a server may say about a city, and who gets the token.
 
+import DaybookTestKit
 import DownloadHistories
 import Foundation
 import Synchronization
@@ -170,16 +171,16 @@ private actor EndingTokens: Credentials {
     func `a token about to end is renewed before it is sent, or serves until its end`(
         isReachable: Bool
     ) async throws {
-        let clock = TestClock()
-        let tokens = EndingTokens(until: clock.now + 600_000)
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        let tokens = EndingTokens(until: clock.milliseconds + 600_000)
         let city = SampleCity(sizes: [1_000, 2_000, 3_000])
-        let bench = try await Bench(credentials: tokens, clock: { clock.now }) { request in
+        let bench = try await Bench(credentials: tokens, clock: { clock.milliseconds }) { request in
             city.reply(to: request) ?? ImageServer.Reply(404)
         }
         try await bench.download(city)
         #expect(await tokens.refreshed == 0)
         let before = bench.server.requests.count
-        clock.advance(.milliseconds(550_000))
+        clock.advance(by: .milliseconds(550_000))
         if !isReachable { await tokens.lose() }
         try await bench.download(city)
         #expect(await tokens.refreshed == (isReachable ? 1 : 0))

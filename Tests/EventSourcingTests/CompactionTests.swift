@@ -18,7 +18,8 @@ private let catalogue = EventCatalogue([
 ])
 
 private func open(
-    _ files: InMemoryFileSystem, _ clock: TestClock = TestClock(),
+    _ files: InMemoryFileSystem,
+    _ clock: VirtualClock = VirtualClock(milliseconds: 1_800_000_000_000),
     views: [any Projection.Type] = [Registers.self, Settled.self],
     catalogue: EventCatalogue = catalogue, keepingUnknownStates: Bool = false
 ) async throws -> EventStore {
@@ -27,7 +28,7 @@ private func open(
         at: "/log", catalogue: catalogue, views: views,
         keepingUnknownStates: keepingUnknownStates,
         environment: LogEnvironment(
-            fileSystem: files, now: { clock.now },
+            fileSystem: files, now: { clock.milliseconds },
             random: { numbers.withLock { UInt128($0.next()) << 64 | UInt128($0.next()) } }))
 }
 
@@ -101,7 +102,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     @Test(.verifies("CMP-25", "CMP-26", "LINE-6"))
     func `an id that went is known for 90 days, with the content it had`() async throws {
         let files = InMemoryFileSystem()
-        let clock = TestClock()
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         var store = try await open(files, clock)
         var drafts = try await fill(store)
         drafts[0].time = try await store.event(at: Position(1))?.time
@@ -132,9 +133,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             }
             #expect(await store.lastDurable == Position(21))
         }
-        clock.advance(.days(90) - .milliseconds(1))
+        clock.advance(by: .days(90) - .milliseconds(1))
         #expect(try await store.append([drafts[0]])[0].isNew == false)
-        clock.advance(.milliseconds(1))
+        clock.advance(by: .milliseconds(1))
         #expect(
             try await store.append([drafts[0]])[0]
                 == Appended(

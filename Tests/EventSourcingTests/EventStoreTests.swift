@@ -320,8 +320,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     func `a new event's time never steps back, and a far future in the log is ignored`()
         async throws
     {
-        let clock = TestClock(1_000_000)
-        let store = try await open(InMemoryFileSystem(), now: { clock.now })
+        let clock = VirtualClock(milliseconds: 1_000_000)
+        let store = try await open(InMemoryFileSystem(), now: { clock.milliseconds })
         var ahead = draft("ahead")
         ahead.time = Timestamp(milliseconds: 1_000_000 + 4 * 60_000)
         var absurd = draft("absurd")
@@ -329,12 +329,12 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.append([ahead, absurd, draft("now")])
         let third = try #require(try await store.event(at: Position(3)))
         #expect(third.time == ahead.time)
-        clock.now = 990_000
+        clock.milliseconds = 990_000
         try await store.append([draft("back a little")])
         let fourth = try #require(try await store.event(at: Position(4)))
         #expect(fourth.time == third.time)
         // The clock had been wrong and was put right: the log's times are the absurd ones now.
-        clock.now = 100_000
+        clock.milliseconds = 100_000
         try await store.append([draft("back a lot")])
         let fifth = try #require(try await store.event(at: Position(5)))
         #expect(fifth.time == Timestamp(milliseconds: 100_000))
@@ -343,19 +343,19 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
 
     @Test(.verifies("LINE-5"))
     func `the time of an event that could not be recorded does not count`() async throws {
-        let clock = TestClock(1_000_000)
+        let clock = VirtualClock(milliseconds: 1_000_000)
         let files = InMemoryFileSystem()
-        let store = try await open(files, now: { clock.now })
+        let store = try await open(files, now: { clock.milliseconds })
         try await store.append([draft("a")])
-        clock.now += 60_000
+        clock.milliseconds += 60_000
         files.setQuota(files.image.values.reduce(0) { $0 + $1.count })
         let large = draft("large", bytes: 200_000)
         await #expect(throws: LogError.self) { try await store.append([large]) }
         files.setQuota(nil)
-        clock.now -= 30_000
+        clock.milliseconds -= 30_000
         try await store.append([draft("b")])
         let second = try #require(try await store.event(at: Position(2)))
-        #expect(second.time == Timestamp(milliseconds: clock.now))
+        #expect(second.time == Timestamp(milliseconds: clock.milliseconds))
         try await store.close()
     }
 

@@ -11,7 +11,7 @@ import Testing
 /// What a log must hold.
 struct CompactionModel {
     let files: any FileSystem
-    let clock = TestClock(1_771_756_214_425)
+    let clock = VirtualClock(milliseconds: 1_771_756_214_425)
     /// Lines that are left, newline not included.
     var lines: [UInt64: [UInt8]] = [:]
     /// When a line was taken out.
@@ -22,7 +22,7 @@ struct CompactionModel {
 
     func environment() -> LogEnvironment {
         var environment = TestLog.environment(files)
-        environment.now = { [clock] in clock.now }
+        environment.now = { [clock] in clock.milliseconds }
         return environment
     }
 
@@ -85,7 +85,7 @@ struct CompactionModel {
         try #require(results.reduce(0) { $0 + $1.removed } == going.count)
         for position in going {
             lines[position] = nil
-            removed[position] = clock.now
+            removed[position] = clock.milliseconds
         }
     }
 
@@ -100,7 +100,8 @@ struct CompactionModel {
             try #require(found.map { $0.position.rawValue == position } ?? true)
             let remembered = try log.removed(id: id)
             let isKnown =
-                removed[position].map { clock.now - $0 < RemovedIDs.millisecondsKept } ?? false
+                removed[position].map { clock.milliseconds - $0 < RemovedIDs.millisecondsKept }
+                ?? false
             try #require((remembered != nil) == isKnown, "position \(position)")
             if let remembered {
                 try #require(remembered.position.rawValue == position)

@@ -55,7 +55,7 @@ import Testing
                 case 8:
                     let days = choices.int(in: 0...100)
                     choices.note("\(days) days pass")
-                    model.clock.advance(.days(Double(days)))
+                    model.clock.advance(by: .days(Double(days)))
                 case 6, 7:
                     let removal = removal(&choices, model.next)
                     choices.note("compact")
@@ -165,14 +165,14 @@ import Testing
         try model.compact(log) { $0 == 1 }
         let first = try log.sealedSegments()[0].footer.compaction?.removedIDBytes
         #expect(first == RemovedIDs.encodedBytes(count: 1))
-        model.clock.advance(.days(60))
+        model.clock.advance(by: .days(60))
         try model.compact(log) { $0 == 2 }
         let both = try log.sealedSegments()[0].footer.compaction
         #expect(both?.removedIDBytes == 2 * RemovedIDs.encodedBytes(count: 1))
         try model.check(log)
-        model.clock.advance(.days(30) - .milliseconds(1))
+        model.clock.advance(by: .days(30) - .milliseconds(1))
         #expect(try log.removed(id: TestLog.id(1)) != nil)
-        model.clock.advance(.milliseconds(1))
+        model.clock.advance(by: .milliseconds(1))
         // Nobody knows it any more, though it still stands there.
         #expect(try log.removed(id: TestLog.id(1)) == nil)
         #expect(try log.removed(id: TestLog.id(2)) != nil)
@@ -261,7 +261,7 @@ import Testing
                     for position in base...segment.footer.coveredThrough.rawValue
                     where position % 2 == 0 {
                         copy.lines[position] = nil
-                        copy.removed[position] = copy.clock.now
+                        copy.removed[position] = copy.clock.milliseconds
                     }
                 }
                 try copy.check(log)

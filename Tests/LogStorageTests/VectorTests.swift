@@ -1,6 +1,7 @@
 // The frozen logs of Spec/vectors, read by the reader, the verifier and the writer. What each must
 // give stands beside it in expected.json; Spec/vectors/check.py reads the same files.
 
+import DaybookTestKit
 import Foundation
 import LogFormat
 import TestSupport

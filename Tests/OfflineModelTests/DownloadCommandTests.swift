@@ -7,10 +7,6 @@ import Testing
 
 @testable import DaybookOffline
 
-extension TestClock {
-    fileprivate var date: Date { Date(timeIntervalSince1970: Double(now) / 1_000) }
-}
-
 private let numbers = DownloadNumbers(
     currentStep: "Downloading images (1/2)", totalBytes: 10, downloadedBytes: 4)
 
@@ -62,11 +58,11 @@ extension DownloadCommands {
                     ),
                 ]
         for (name, allowed, step) in steps {
-            let clock = TestClock(1_000_000)
-            clock.advance(.hours(2))
+            let clock = VirtualClock(milliseconds: 1_000_000)
+            clock.advance(by: .hours(2))
             let store = try await OfflineStore.inMemory(clock: { clock.date })
             let id = try await store.downloads.job("oslo", in: from)
-            if clockKind != "a clock that is right" { clock.advance(.hours(-1)) }
+            if clockKind != "a clock that is right" { clock.advance(by: .hours(-1)) }
             let before = await store.events.lastDurable
             if allowed.contains(from) {
                 try await step(store.downloads, id)
@@ -123,8 +119,8 @@ extension DownloadCommands {
 
     @Test(.verifies("DL-3"))
     func `asking for a paused job resumes it, and one that is worked on goes on`() async throws {
-        let clock = TestClock(1_000_000)
-        clock.advance(.hours(2))
+        let clock = VirtualClock(milliseconds: 1_000_000)
+        clock.advance(by: .hours(2))
         let store = try await OfflineStore.inMemory(clock: { clock.date })
         let job = try await store.downloads.queue("oslo", isExplicit: false)
         try await store.downloads.pause(job.id)
@@ -132,7 +128,7 @@ extension DownloadCommands {
         #expect(try await store.downloads.queue("oslo").status == .queued)
         let other = try await store.downloads.queue("porto", isExplicit: false)
         try await store.downloads.start(other.id, numbers: numbers)
-        clock.advance(.hours(-1))
+        clock.advance(by: .hours(-1))
         let asked = try await store.downloads.queue("porto")
         #expect(asked.status == .downloading && asked.isExplicit && asked.downloadedBytes == 4)
         try await store.close()
@@ -156,7 +152,7 @@ extension DownloadCommands {
     func `old jobs are removed: completed ones after a day, failed ones after a week`()
         async throws
     {
-        let clock = TestClock(1_000_000)
+        let clock = VirtualClock(milliseconds: 1_000_000)
         let store = try await OfflineStore.inMemory(clock: { clock.date })
         let completed = try await store.downloads.job("a", in: .completed)
         let failed = try await store.downloads.job("b", in: .failed)
@@ -164,17 +160,17 @@ extension DownloadCommands {
         let paused = try await store.downloads.job("d", in: .paused)
         #expect(try await store.downloads.cleanUp() == 1)
         #expect(store.view(DownloadsView.self).isRemoved(cancelled))
-        clock.advance(.hours(23))
+        clock.advance(by: .hours(23))
         #expect(try await store.downloads.cleanUp() == 0)
-        clock.advance(.hours(1))
+        clock.advance(by: .hours(1))
         #expect(try await store.downloads.cleanUp() == 1)
         #expect(store.view(DownloadsView.self).isRemoved(completed))
-        clock.advance(.hours(6 * 24 - 1))
+        clock.advance(by: .hours(6 * 24 - 1))
         #expect(try await store.downloads.cleanUp() == 0)
-        clock.advance(.hours(1))
+        clock.advance(by: .hours(1))
         #expect(try await store.downloads.cleanUp() == 1)
         #expect(store.view(DownloadsView.self).isRemoved(failed))
-        clock.advance(.hours(10_000))
+        clock.advance(by: .hours(10_000))
         #expect(try await store.downloads.cleanUp() == 0)
         #expect(store.view(DownloadsView.self).jobs.map(\.id) == [paused])
         let before = await store.events.lastDurable

@@ -2,6 +2,7 @@
 // in a network of the test's own. Spec/protocol/triggers.md, COND-5.
 
 #if os(Linux)
+    import DaybookTestKit
     import Foundation
     import Synchronization
     import TestSupport

@@ -1,6 +1,7 @@
 // A file system of a few megabytes that a test can really fill: ext4 in a file, mounted. Needs the
 // right to mount, which tests on Linux have as root.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

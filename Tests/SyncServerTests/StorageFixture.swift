@@ -1,6 +1,7 @@
 // A SQLite storage in a folder of its own, and batches read as the server reads them.
 
 import DaybookOffline
+import DaybookTestKit
 import EventSourcing
 import Foundation
 import GRDB

@@ -1,6 +1,7 @@
 // logtool export and import with --layout content-cache, as a person runs them.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // Bad input: each kind with its own exit code and words, and nothing lost.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import LogFormat
 import TestSupport

@@ -2,6 +2,7 @@
 // what logtool import makes of it.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // inspect --events --follow: what others append appears, and a signal ends it in order.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // What logtool prints, word for word. After a wanted change: DAYBOOK_UPDATE_GOLDEN=1 swift test
 // --filter GoldenTests, and read the difference before committing it.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@
 // also where that was another life of this one.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // System calls that are interrupted by signals and transfer less than was asked for, as POSIX allows
 // them to: a library put in front of the system's does both, all the time, to a real process.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

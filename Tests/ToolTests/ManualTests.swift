@@ -1,5 +1,6 @@
 // What comes with logtool besides itself: completions that each shell takes, and a man page.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // logtool parked: what is listed, and what each decision does.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // How progress is said: in a plain line, as a bar of a terminal's width, in ASCII where need be.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // README's code, compiled and run, and compared with README so that they stay the same.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

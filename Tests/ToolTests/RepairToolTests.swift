@@ -2,6 +2,7 @@
 // read.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import LogStorage
 import TestSupport

@@ -1,5 +1,6 @@
 // The whole way with the real tools: import, ship, kill, restart, and what the server then holds.
 
+import DaybookTestKit
 import Foundation
 import LogFormat
 import TestSupport

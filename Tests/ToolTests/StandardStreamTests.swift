@@ -2,6 +2,7 @@
 // drive a terminal.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import LogFormat
 import TestSupport

@@ -1,6 +1,7 @@
 // What was taken back counts as never recorded, for every command that folds a log by itself.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // Runs the built tools as processes, as a person or a script does.
 
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing

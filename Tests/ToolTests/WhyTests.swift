@@ -1,6 +1,7 @@
 // logtool why where there is little to tell, or where compaction has been.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import LogFormat
 import TestSupport

@@ -110,14 +110,14 @@ private struct LearningBench {
     let store: OfflineStore
     let source: TestSource
     let network: TestNetwork
-    let clock: TestClock
+    let clock: VirtualClock
     let alarms = Alarms()
     let downloads: LearningDownloads
 
     init(
         _ policy: PrefetchPolicy = .iOS, network: NetworkPath = .wifi,
         files: InMemoryFileSystem = InMemoryFileSystem(), source: TestSource = TestSource(),
-        clock: TestClock = TestClock(),
+        clock: VirtualClock = VirtualClock(milliseconds: 1_800_000_000_000),
         options change: (inout DownloadManager.Options) -> Void = { _ in }
     ) async throws {
         self.files = files
@@ -126,7 +126,7 @@ private struct LearningBench {
         self.network = TestNetwork(network)
         store = try await OfflineStore.open(
             at: URL(filePath: "/log"),
-            environment: LogEnvironment(fileSystem: files, now: { clock.now }))
+            environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
         try await store.learning.selectCombination(spanish, for: "u")
         try await store.learning.storeCourses(
             [
@@ -268,14 +268,14 @@ private struct LearningBench {
     {
         var policy = PrefetchPolicy.android
         policy.reviewTriggers.remove(.appStart)
-        let clock = TestClock()
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let bench = try await LearningBench(policy, clock: clock)
         try await bench.running {
             try await bench.complete("old")
             try await eventually { bench.alarms.durations == [.seconds(18 * 3_600)] }
-            clock.advance(.hours(17))
+            clock.advance(by: .hours(17))
             try await bench.complete("old")
-            clock.advance(.hours(1))
+            clock.advance(by: .hours(1))
             bench.alarms.ring()
             try await eventually { await bench.isIdle(bench.reviews.count == 5) }
         }
@@ -289,7 +289,7 @@ private struct LearningBench {
         policy.reviewTriggers.remove(.appStart)
         let bench = try await LearningBench(policy)
         try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
-        bench.clock.advance(.hours(18), afterReadings: readings)
+        bench.clock.advance(by: .hours(18), afterReadings: readings)
         try await bench.running {
             try await eventually {
                 bench.alarms.ring()
@@ -302,7 +302,9 @@ private struct LearningBench {
     func `what is due after eighteen hours follows from the log and survives restarts`()
         async throws
     {
-        let (files, clock, source) = (InMemoryFileSystem(), TestClock(), TestSource())
+        let (files, clock, source) = (
+            InMemoryFileSystem(), VirtualClock(milliseconds: 1_800_000_000_000), TestSource()
+        )
         var policy = PrefetchPolicy.android
         do {
             let bench = try await LearningBench(
@@ -311,23 +313,23 @@ private struct LearningBench {
                 try await eventually { await bench.isIdle(bench.reviews.count == 5) }
                 #expect(await bench.downloads.nextPrefetch() == nil)
                 #expect(bench.alarms.durations == [])
-                clock.advance(.hours(1))
+                clock.advance(by: .hours(1))
                 try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
                 try await eventually { bench.alarms.durations == [.seconds(18 * 3_600)] }
             }
-            clock.advance(.hours(2))
+            clock.advance(by: .hours(2))
             try await bench.store.close()
         }
         // Not by the start of the app this time.
         policy.reviewTriggers.remove(.appStart)
         let bench = try await LearningBench(policy, files: files, source: source, clock: clock)
-        let due = Timestamp(milliseconds: clock.now + 16 * hour)
+        let due = Timestamp(milliseconds: clock.milliseconds + 16 * hour)
         #expect(await bench.downloads.nextPrefetch() == due)
         source.forget()
         try await bench.running {
             try await eventually { bench.alarms.durations == [.seconds(16 * 3_600)] }
             #expect(bench.fetches == 0)
-            clock.advance(.hours(16))
+            clock.advance(by: .hours(16))
             bench.alarms.ring()
             try await eventually { await bench.isIdle(bench.fetches == 1) }
             try await eventually { await bench.downloads.nextPrefetch() == nil }
@@ -346,7 +348,7 @@ private struct LearningBench {
                 bench.source.fail("reviews es 5", DownloadError(.refused, "no"))
             }
             try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
-            bench.clock.advance(.hours(19))
+            bench.clock.advance(by: .hours(19))
             try await bench.running {
                 try await eventually { await bench.isIdle(bench.fetches == 1) }
                 try await bench.store.progress.activateCourse("c", by: "u")
@@ -371,7 +373,7 @@ private struct LearningBench {
         try await bench.running {
             try await eventually { bench.alarms.durations == [.seconds(1_200)] }
             #expect(bench.fetches == 1 && bench.reviews.isEmpty)
-            bench.clock.advance(.hours(1))
+            bench.clock.advance(by: .hours(1))
             bench.alarms.ring()
             try await eventually { bench.fetches == 2 }
             bench.network.set(.none)
@@ -648,9 +650,9 @@ private struct LearningBench {
     @Test(.verifies("LRN-31"))
     func `completions are noticed although a clock was ahead`() async throws {
         let bench = try await LearningBench()
-        bench.clock.advance(.hours(100))
+        bench.clock.advance(by: .hours(100))
         try await bench.complete("es-r9")
-        bench.clock.advance(.hours(-100))
+        bench.clock.advance(by: .hours(-100))
         try await bench.running {
             try await eventually { await bench.isIdle(bench.reviews.count == 5) }
             for (index, id) in ["es-r1", "es-r2"].enumerated() {

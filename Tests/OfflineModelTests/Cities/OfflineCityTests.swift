@@ -13,16 +13,16 @@ private struct Bench {
     /// Stands for a megabyte.
     static let unit = 1_024
     let files = InMemoryFileSystem()
-    let clock: TestClock
+    let clock: VirtualClock
     let store: OfflineStore
 
     init() async throws {
-        let clock = TestClock(1_771_756_200_000)
+        let clock = VirtualClock(milliseconds: 1_771_756_200_000)
         self.clock = clock
         store = try await OfflineStore.open(
             at: URL(filePath: "/log"), account: "u", compaction: nil,
             environment: LogEnvironment(
-                fileSystem: files, now: { clock.now }, sleep: noTimers))
+                fileSystem: files, now: { clock.milliseconds }, sleep: noTimers))
         try await limit(100)
     }
 
@@ -57,7 +57,7 @@ private struct Bench {
     func cache(
         _ cityId: String, units: Int = 0, explicit: Bool = false
     ) async throws -> OfflineCity {
-        clock.advance(.days(0.01))
+        clock.advance(by: .days(0.01))
         return try await store.cities.cache(
             json: Self.json(cityId),
             images: units == 0
@@ -78,7 +78,7 @@ private struct Bench {
         let city = try await bench.store.cities.cache(
             json: json, images: [image], isExplicit: true, for: "u")
         #expect(city.storageSize == json.count + 1_000)
-        #expect(city.downloadedAt.milliseconds == bench.clock.now)
+        #expect(city.downloadedAt.milliseconds == bench.clock.milliseconds)
         #expect(city.lastAccessedAt == city.downloadedAt)
         #expect(city.isExplicitDownload && city.version == 1)
         let (found, data) = try #require(try await bench.store.cities.read("lisbon"))
@@ -193,24 +193,24 @@ private struct Bench {
         try await bench.cache("a")
         try await bench.cache("b")
         #expect(bench.cached == ["b", "a"])
-        bench.clock.advance(.days(1))
+        bench.clock.advance(by: .days(1))
         _ = try await bench.store.cities.read("a")
         #expect(bench.cached == ["a", "b"])
         #expect(
             bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
-                == bench.clock.now)
+                == bench.clock.milliseconds)
         func events() async -> UInt64 { await bench.store.events.lastDurable.rawValue }
         try await bench.store.events.flush()
         let before = await events()
         // Once a second for an hour.
         for _ in 0..<3_600 {
-            bench.clock.advance(.days(1 / 86_400))
+            bench.clock.advance(by: .days(1 / 86_400))
             _ = try await bench.store.cities.read("a")
         }
         try await bench.store.events.flush()
         #expect(await events() - before == 12)
         // To ask is no access.
-        bench.clock.advance(.days(1))
+        bench.clock.advance(by: .days(1))
         _ = bench.store.cities.offline("b").current
         #expect(bench.cached == ["a", "b"])
         try await bench.store.close()
@@ -221,18 +221,18 @@ private struct Bench {
         async throws
     {
         let bench = try await Bench()
-        bench.clock.advance(.days(1_000))
+        bench.clock.advance(by: .days(1_000))
         try await bench.cache("a")
-        bench.clock.advance(.days(-1_000))
+        bench.clock.advance(by: .days(-1_000))
         try await bench.cache("b")
-        bench.clock.advance(.days(1))
+        bench.clock.advance(by: .days(1))
         _ = try await bench.store.cities.read("a")
         withKnownIssue(
             "CITY-5 keeps the greatest time, so the city ages once the clock has passed it"
         ) {
             #expect(
                 bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
-                    == bench.clock.now)
+                    == bench.clock.milliseconds)
         }
         try await bench.store.close()
     }
@@ -275,7 +275,7 @@ private struct Bench {
         for city in ["old", "refreshed", "wanted"] { try await bench.cache(city) }
         let automatic = try await downloads.queue("old", isExplicit: false)
         let asked = try await downloads.queue("wanted")
-        bench.clock.advance(.days(8))
+        bench.clock.advance(by: .days(8))
         let report = try await bench.store.cities.cleanUp(for: "u")
         #expect(Set(report.outdated) == ["old", "refreshed", "wanted"])
         #expect(downloads.job(automatic.id).current == nil)
@@ -316,7 +316,7 @@ private struct Bench {
         try await bench.store.cities.remove("c")
         try await bench.store.cities.remove("a")
         #expect(try await downloads.queueWanted(for: "u") == [])
-        bench.clock.advance(.days(8))
+        bench.clock.advance(by: .days(8))
         try await downloads.cleanUp()
         try await bench.store.cities.save("c", by: "u")
         #expect(try await downloads.queueWanted(for: "u") == ["b", "c"])
@@ -326,10 +326,10 @@ private struct Bench {
     @Test(.verifies("CITY-14"))
     func `copies and removals count although the clock was ahead before`() async throws {
         let bench = try await Bench()
-        bench.clock.advance(.days(400))
+        bench.clock.advance(by: .days(400))
         try await bench.store.cities.save("a", by: "u")
         try await bench.cache("a", units: 1)
-        bench.clock.advance(.days(-400))
+        bench.clock.advance(by: .days(-400))
         let second = try await bench.cache("a", units: 2)
         #expect(second.version == 2 && second.images.first?.size == 2 * Bench.unit)
         try await bench.store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
@@ -368,9 +368,9 @@ private struct Bench {
             CityCached(
                 cityId: "a", version: .max, isExplicitDownload: false,
                 cityData: Bench.json("a"), images: []))
-        bench.clock.advance(.days(91))
+        bench.clock.advance(by: .days(91))
         #expect(try await bench.cache("a").version == .max)
-        bench.clock.advance(.days(91))
+        bench.clock.advance(by: .days(91))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["a"])
         try await bench.store.close()
     }
@@ -414,7 +414,7 @@ private struct Bench {
         let bench = try await Bench()
         try await bench.cache("asked", units: 30, explicit: true)
         for city in ["a", "b", "c"] { try await bench.cache(city, units: 20) }
-        bench.clock.advance(.days(1))
+        bench.clock.advance(by: .days(1))
         _ = try await bench.store.cities.read("a")
         try await bench.cache("d", units: 20)
         // 110 units and some text: b was looked at longest ago.
@@ -458,10 +458,10 @@ private struct Bench {
         let bench = try await Bench()
         try await bench.cache("asked", units: 51, explicit: true)
         try await bench.cache("old")
-        bench.clock.advance(.days(4))
+        bench.clock.advance(by: .days(4))
         try await bench.cache("big", units: 20)
         try await bench.cache("small", units: 1)
-        bench.clock.advance(.days(3.5))
+        bench.clock.advance(by: .days(3.5))
         let report = try await bench.store.cities.cleanUp(for: "u")
         #expect(report.outdated == ["old"] && report.evicted == [] && report.limit == nil)
         try await bench.limit(53)
@@ -473,7 +473,7 @@ private struct Bench {
         #expect(third.evicted == ["small"])
         #expect(third.limit?.explicitBytes ?? 0 > 51 * Bench.unit && bench.cached == ["asked"])
         // A year later it is still there: the user asked for it.
-        bench.clock.advance(.days(365))
+        bench.clock.advance(by: .days(365))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
         try await bench.store.close()
     }
@@ -484,9 +484,9 @@ private struct Bench {
     {
         let bench = try await Bench()
         try await bench.cache("a", explicit: true)
-        bench.clock.advance(.days(30))
+        bench.clock.advance(by: .days(30))
         #expect(await bench.store.cities.stale(for: "u").isEmpty)
-        bench.clock.advance(.days(0.001))
+        bench.clock.advance(by: .days(0.001))
         #expect(await bench.store.cities.stale(for: "u").map(\.cityId) == ["a"])
         try await bench.store.preferences.update(for: "u") { $0.showStaleDataWarning = false }
         #expect(await bench.store.cities.stale(for: "u").isEmpty)
@@ -496,7 +496,7 @@ private struct Bench {
     @Test(.verifies("CITY-11"))
     func `on a device whose clock is a year ahead, a fresh copy is not stale`() async throws {
         let bench = try await Bench()
-        bench.clock.advance(.days(365))
+        bench.clock.advance(by: .days(365))
         await bench.store.events.setClockOffset(-365 * 86_400_000)
         try await bench.cache("a", explicit: true)
         #expect(await bench.store.cities.stale(for: "u").isEmpty)
@@ -510,7 +510,7 @@ private struct Bench {
             var asked: Set<String> = []
             for _ in 0..<choices.int(in: 1...25) {
                 let city = "c\(choices.int(in: 0...9))"
-                bench.clock.advance(.days(Double(choices.int(in: 0...3))))
+                bench.clock.advance(by: .days(Double(choices.int(in: 0...3))))
                 switch choices.int(in: 0...5) {
                 case 0: _ = try await bench.store.cities.read(city)
                 case 1:

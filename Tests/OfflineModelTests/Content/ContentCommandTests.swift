@@ -9,11 +9,12 @@ import Testing
 @testable import DaybookOffline
 
 private func openStore(
-    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: TestClock = TestClock()
+    _ files: InMemoryFileSystem = InMemoryFileSystem(),
+    _ clock: VirtualClock = VirtualClock(milliseconds: 1_800_000_000_000)
 ) async throws -> OfflineStore {
     try await OfflineStore.open(
         at: URL(filePath: "/log"),
-        environment: LogEnvironment(fileSystem: files, now: { clock.now }))
+        environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
 }
 
 private func time(_ text: String) throws -> ZonedTime { try #require(ZonedTime(text)) }
@@ -264,7 +265,7 @@ extension OfflineStore {
     func `what a clock that was ahead has recorded is replaced and removed all the same`()
         async throws
     {
-        let clock = TestClock()
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         let content = store.content
         func resource(_ byte: UInt8) throws -> [ContentResource] {
@@ -274,7 +275,7 @@ extension OfflineStore {
                     content: .bytes([byte]))
             ]
         }
-        clock.advance(.minutes(24 * 60))
+        clock.advance(by: .minutes(24 * 60))
         try await content.list([ListedLanguage(code: "de")], of: "a")
         try await content.list([ListedCity(name: "A", code: "a", sortingName: "A")])
         for city in ["a", "b", "c"] {
@@ -283,9 +284,9 @@ extension OfflineStore {
         }
         try await store.put("gone", [page("/a/")])
         try await content.remove("gone")
-        clock.advance(.minutes(-24 * 60))
+        clock.advance(by: .minutes(-24 * 60))
         // Everything takes effect, and said again it is nothing new.
-        let now = Timestamp(milliseconds: clock.now)
+        let now = Timestamp(milliseconds: clock.milliseconds)
         for _ in 0..<2 {
             try await content.list([ListedLanguage(code: "en")], of: "a")
             try await content.list([ListedCity(name: "B", code: "b", sortingName: "B")])
@@ -398,11 +399,11 @@ extension OfflineStore {
 
     @Test(.verifies("CONT-13"))
     func `a city that is used all day hardly makes the log grow`() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         for _ in 0..<60 {
             for _ in 0..<20 { try await store.content.use("augsburg") }
-            clock.advance(.minutes(1))
+            clock.advance(by: .minutes(1))
         }
         try await store.events.flush()
         #expect(await store.events.lastDurable == Position(12))
@@ -410,20 +411,20 @@ extension OfflineStore {
             store.content.lastUsage(of: "augsburg").current?.moment
                 == Timestamp(milliseconds: 1_800_000_000_000 + 55 * 60_000))
         // A clock that has gone back: the use that it names is the last, and is recorded once.
-        clock.advance(.minutes(-1_000))
+        clock.advance(by: .minutes(-1_000))
         for _ in 0..<5 { try await store.content.use("augsburg") }
         try await store.events.flush()
         #expect(await store.events.lastDurable == Position(13))
         #expect(
             store.content.lastUsage(of: "augsburg").current?.moment
-                == Timestamp(milliseconds: clock.now))
+                == Timestamp(milliseconds: clock.milliseconds))
         await #expect(throws: EventError.self) { try await store.content.use("") }
         try await store.close()
     }
 
     @Test(.verifies("CONT-14"))
     func `three cities are kept; the one used longest ago goes, with its files`() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         for city in ["a", "b", "c"] {
             #expect(try await store.content.use(city) == [])
@@ -431,10 +432,10 @@ extension OfflineStore {
                 path: "/\(city)/", url: "https://x.example/\(city).png",
                 lastUpdate: try time(update), content: .bytes(Array(city.utf8)))
             try await store.put(city, [page("/\(city)/")], [resource])
-            clock.advance(.minutes(10))
+            clock.advance(by: .minutes(10))
         }
         #expect(try await store.content.use("a") == [])
-        clock.advance(.minutes(10))
+        clock.advance(by: .minutes(10))
         let files = store.files
         #expect(try await files.read(FileID(of: Array("b".utf8))) == Array("b".utf8))
         #expect(try await store.content.use("d") == ["b"])
@@ -453,12 +454,12 @@ extension OfflineStore {
     func `peeking removes nothing and counts for nothing, and what was peeked at goes first`()
         async throws
     {
-        let clock = TestClock()
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         for city in ["a", "b", "c"] {
             try await store.put(city, [page("/\(city)/")])
             try await store.content.use(city)
-            clock.advance(.minutes(10))
+            clock.advance(by: .minutes(10))
         }
         for city in ["peeked-2", "peeked-1"] { try await store.put(city, [page("/p/")]) }
         #expect(store.cached == ["a", "b", "c", "peeked-1", "peeked-2"])

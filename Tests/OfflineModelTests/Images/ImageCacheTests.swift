@@ -11,11 +11,11 @@ import Testing
 /// A store in memory, and a clock that the test sets.
 private struct Bench {
     let files = InMemoryFileSystem()
-    let clock: TestClock
+    let clock: VirtualClock
     let store: OfflineStore
 
     init(thumbnails: Int = 3, previews: Int = 2) async throws {
-        let clock = TestClock(1_771_756_200_000)
+        let clock = VirtualClock(milliseconds: 1_771_756_200_000)
         self.clock = clock
         store = try await Self.open(files, clock)
         try await store.images.setLimits(Self.limits(thumbnails, previews))
@@ -31,10 +31,13 @@ private struct Bench {
         return limits
     }
 
-    static func open(_ files: InMemoryFileSystem, _ clock: TestClock) async throws -> OfflineStore {
+    static func open(_ files: InMemoryFileSystem, _ clock: VirtualClock) async throws
+        -> OfflineStore
+    {
         try await OfflineStore.open(
             at: URL(filePath: "/log"), compaction: nil,
-            environment: LogEnvironment(fileSystem: files, now: { clock.now }, sleep: noTimers))
+            environment: LogEnvironment(
+                fileSystem: files, now: { clock.milliseconds }, sleep: noTimers))
     }
 
     var view: ImagesView { store.view(ImagesView.self) }
@@ -137,7 +140,7 @@ private struct NoNetwork: Error {}
     func `processes that store little and are killed leave no files behind for good`()
         async throws
     {
-        let (files, clock) = (InMemoryFileSystem(), TestClock(1_771_756_200_000))
+        let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_771_756_200_000))
         for process in 0..<20 {
             let store = try await Bench.open(files, clock)
             try await store.settings.put(.thumbnailCacheSize, 5)
@@ -155,13 +158,14 @@ private struct NoNetwork: Error {}
     func `after removals of a clock that was ahead an image is cached anew once, not at each look`()
         async throws
     {
-        let (files, clock) = (InMemoryFileSystem(), TestClock(1_771_756_200_000))
+        let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_771_756_200_000))
         let store = try await Bench.open(files, clock)
         try await store.events.append(
             history: (0..<2_500).map { number in
                 try EventDraft(
                     AssetRemoved(assetId: "\(number)"),
-                    time: Timestamp(milliseconds: clock.now + 31_536_000_000 + Int64(number)))
+                    time: Timestamp(
+                        milliseconds: clock.milliseconds + 31_536_000_000 + Int64(number)))
             })
         try await store.images.store([1], .thumbnail, "a")
         for _ in 0..<5 { #expect(await store.images.image(.thumbnail, "a") == [1]) }
@@ -307,13 +311,14 @@ private struct NoNetwork: Error {}
         let images = bench.store.images
         for id in ["a", "b", "c"] { try await images.store(Array(id.utf8), .thumbnail, id) }
         for _ in 0..<5 { _ = await images.image(.thumbnail, "a") }
-        bench.clock.advance(.minutes(59))
+        bench.clock.advance(by: .minutes(59))
         _ = await images.image(.thumbnail, "a")
         #expect(bench.view.image(.thumbnail, "a").map { $0.lastAccessedAt == $0.cachedAt } == true)
-        bench.clock.advance(.minutes(61))
+        bench.clock.advance(by: .minutes(61))
         for _ in 0..<5 { _ = await images.image(.thumbnail, "a") }
         #expect(
-            bench.view.image(.thumbnail, "a")?.lastAccessedAt.milliseconds == bench.clock.now)
+            bench.view.image(.thumbnail, "a")?.lastAccessedAt.milliseconds
+                == bench.clock.milliseconds)
         try await bench.store.events.flush()
         #expect(try bench.count(ImageAccessed.type) == 1)
         _ = await images.image(.thumbnail, "b")
@@ -378,9 +383,9 @@ private struct NoNetwork: Error {}
     {
         let bench = try await Bench()
         let images = bench.store.images
-        bench.clock.advance(.minutes(600))
+        bench.clock.advance(by: .minutes(600))
         for id in ["a", "b", "c"] { try await images.store([1], .thumbnail, id) }
-        bench.clock.advance(.minutes(-590))
+        bench.clock.advance(by: .minutes(-590))
         try await images.store([2], .thumbnail, "a")
         #expect(await images.image(.thumbnail, "a") == [2])
         try await images.remove(.thumbnail, "b")
@@ -710,7 +715,7 @@ private struct Machine: StateMachine {
                     AlbumRemoved(albumId: id), replacing: bench.view.newest(ofAlbum: id))
             }
             _ = remove(.albumThumbnail, id)
-        case .minutes(let minutes): bench.clock.advance(.minutes(minutes))
+        case .minutes(let minutes): bench.clock.advance(by: .minutes(minutes))
         }
     }
 

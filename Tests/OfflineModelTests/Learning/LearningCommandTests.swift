@@ -8,11 +8,12 @@ import Testing
 @testable import DaybookOffline
 
 private func openStore(
-    _ files: InMemoryFileSystem = InMemoryFileSystem(), _ clock: TestClock = TestClock()
+    _ files: InMemoryFileSystem = InMemoryFileSystem(),
+    _ clock: VirtualClock = VirtualClock(milliseconds: 1_800_000_000_000)
 ) async throws -> OfflineStore {
     try await OfflineStore.open(
         at: URL(filePath: "/log"),
-        environment: LogEnvironment(fileSystem: files, now: { clock.now }))
+        environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
 }
 
 private let content = Array(#"{"steps":[{"say":"hola"}],"x":1.50}"#.utf8)
@@ -190,16 +191,16 @@ extension OfflineStore {
 
     @Test(.verifies("LRN-13"))
     func `commands count although a clock was ahead`() async throws {
-        let (files, clock) = (InMemoryFileSystem(), TestClock())
+        let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_800_000_000_000))
         var store = try await openStore(files, clock)
-        clock.advance(.hours(100))
+        clock.advance(by: .hours(100))
         try await store.learning.storeLesson(
             "l", course: "c", content: content, isExplicit: false)
         try await store.learning.storeReview(
             "r", of: "u", in: spanish, order: 0, content: content, isExplicit: false)
         try await store.learning.selectCombination(french, for: "u")
         try await store.close()
-        clock.advance(.hours(-100))
+        clock.advance(by: .hours(-100))
         store = try await openStore(files, clock)
         try await store.learning.removeLesson("l", course: "c")
         try await store.learning.removeReview("r", of: "u")

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import AssetReads
+import DaybookTestKit
 import Foundation
 
 /// What reads of a library take, beside SQLite.
@@ -33,10 +34,9 @@ struct Assets: AsyncParsableCommand {
         (reads.assets, reads.owners) = (assets, owners)
         (reads.rounds, reads.seed) = (rounds, seed)
         reads.say = tell
-        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let report = try await reads.run(in: folder)
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let report = try await reads.run(in: folder.url)
         print(report)
         guard report.slower.isEmpty else {
             tell("slower than SQLite: \(report.slower.joined(separator: ", "))")

@@ -49,10 +49,9 @@ package struct DownloadHistory: Sendable {
     /// - Returns: what was counted.
     /// - Throws: `DownloadHistoryFailure`.
     package func run() async throws -> [String: Int] {
-        let folder = FileManager.default.temporaryDirectory
-            .appending(path: "daybook-downloads-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let place = try TemporaryFolder()
+        defer { place.remove() }
+        let folder = place.url
         var choices = Choices(seed: options.seed)
         // So much that each life has its share of the way.
         let share = options.bytesPerSecond * 4 * options.kills * 6 / 10

@@ -12,7 +12,7 @@ extension StoreHistory {
     static let account = "user-456"
 
     static func open(
-        _ disk: Disk, _ folder: String, _ clock: SetClock, seed: UInt64, knowsTrips: Bool,
+        _ disk: Disk, _ folder: String, _ clock: VirtualClock, seed: UInt64, knowsTrips: Bool,
         account: String = account
     ) async throws -> OfflineStore {
         try await OfflineStore.open(
@@ -53,7 +53,7 @@ extension StoreHistory {
         case .checkpoint: try await whenOpen { try await $0.events.checkpoint() }
         case .setClock(let step):
             model.now += step
-            clock.now = model.now
+            clock.milliseconds = model.now
         case .compact(let dryRun): try await compact(dryRun: dryRun)
         case .sync(let words, let status, let ahead):
             try await sync(words, status, ahead)

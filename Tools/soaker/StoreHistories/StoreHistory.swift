@@ -48,7 +48,7 @@ package struct StoreHistory: StateMachine {
     }
 
     let swarm: Swarm<Operation>
-    let clock = SetClock()
+    let clock = VirtualClock()
     /// Random bits of the logs, the same in every run.
     let seed: UInt64
     var disk: Disk
@@ -74,7 +74,7 @@ package struct StoreHistory: StateMachine {
         swarm = Swarm([.append] + heavy + all, always: [.append], &choices)
         disk = Disk(isSimulated: choices.bool(oneIn: 3))
         seed = choices.next(below: 1 << 20)
-        clock.now = model.now
+        clock.milliseconds = model.now
         store = try await Self.open(disk, folder, clock, seed: seed, knowsTrips: true)
         model.source = store.events.incarnation
     }

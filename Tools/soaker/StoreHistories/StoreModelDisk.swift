@@ -22,10 +22,10 @@ struct Disk: Sendable {
     }
 
     /// No timer goes off: the steps say when relaxed events are written.
-    func environment(_ clock: SetClock, seed: UInt64) -> LogEnvironment {
+    func environment(_ clock: VirtualClock, seed: UInt64) -> LogEnvironment {
         let random = SeededBits(seed)
         return LogEnvironment(
-            fileSystem: system, now: { clock.now }, random: { random.next() },
+            fileSystem: system, now: { clock.milliseconds }, random: { random.next() },
             sleep: { _ in throw CancellationError() })
     }
 

@@ -98,15 +98,6 @@ struct TallyView: Projection, Codable, Equatable {
     }
 }
 
-/// A clock that somebody sets.
-final class SetClock: Sendable {
-    private let value = Mutex<Int64>(0)
-    var now: Int64 {
-        get { value.withLock { $0 } }
-        set { value.withLock { $0 = newValue } }
-    }
-}
-
 /// What a history says when store and model differ.
 package struct Difference: Error, CustomStringConvertible {
     package let description: String

@@ -33,7 +33,7 @@ final class HistoryServer: Sendable {
     /// Histories on one database; then a new one, so that it does not grow for ever.
     private static let historiesMax = 500
 
-    private let folder: URL
+    private let folder: TemporaryFolder
     private let state = Mutex(State())
     /// Another hand on the database: makes transactions fail.
     private let hand: Mutex<DatabaseQueue?> = Mutex(nil)
@@ -45,14 +45,11 @@ final class HistoryServer: Sendable {
         let parent =
             FileManager.default.isWritableFile(atPath: memory.path)
             ? memory : FileManager.default.temporaryDirectory
-        folder = parent.appending(path: "daybook-histories-\(UUID())", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        folder = try TemporaryFolder(in: parent)
     }
 
-    deinit { try? FileManager.default.removeItem(at: folder) }
-
     private func path(_ histories: Int) -> String {
-        folder.appending(path: "\(histories / Self.historiesMax).db").path
+        folder.appending("\(histories / Self.historiesMax).db").path
     }
 
     /// Takes a new account, and now and then a new database.
@@ -79,7 +76,7 @@ final class HistoryServer: Sendable {
             hand = nil
         }
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-            try FileManager.default.removeItem(at: folder.appending(path: name))
+            try FileManager.default.removeItem(at: folder.appending(name))
         }
         let path = path(number)
         let replicas = try (0..<2).map { _ in

@@ -72,11 +72,9 @@ public struct ShippingRace: Sendable {
 
     /// Runs it.
     public func run() async throws -> Result {
-        let place = FileManager.default.temporaryDirectory
-            .appending(path: "daybook-shipping-\(UUID().text)")
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: place) }
-        let log = place.appending(path: "log")
+        let place = try TemporaryFolder()
+        defer { place.remove() }
+        let log = place.appending("log")
         try await make(log)
         say("the log is made")
         let server = try NullServer()

@@ -61,15 +61,13 @@ public struct WireHistory: Sendable {
     /// - Returns: what happened, by name.
     /// - Throws: `WireFailure` where something is lost or devices do not come to show the same.
     public func run() async throws -> [String: Int] {
-        let place = FileManager.default.temporaryDirectory
-            .appending(path: "daybook-wire-\(UUID().text)")
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: place) }
+        let place = try TemporaryFolder()
+        defer { place.remove() }
         let server = try WireServer(
-            binary: binary, database: place.appending(path: "events.sqlite").path)
+            binary: binary, database: place.appending("events.sqlite").path)
         try await server.start()
         do {
-            let counts = try await run(in: place, server)
+            let counts = try await run(in: place.url, server)
             await server.stop()
             return counts
         } catch {

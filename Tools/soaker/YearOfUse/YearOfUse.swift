@@ -68,28 +68,18 @@ package struct YearOfUse: Sendable {
         }
     }
 
-    /// A clock that the simulation sets.
-    private final class Clock: Sendable {
-        private let time = Mutex(YearOfUse.start)
-        var now: Int64 { time.withLock { $0 } }
-        func advance(seconds: Int) { time.withLock { $0 += Int64(seconds) * 1_000 } }
-        func advance(toDay day: Int) {
-            time.withLock { $0 = YearOfUse.start + Int64(day) * 86_400_000 }
-        }
-    }
-
     /// Lives the year in a folder that is there and empty.
     package func run(in folder: URL) async throws -> Report {
         var report = Report()
         var random = SeededRandom(seed: seed)
-        let clock = Clock()
+        let clock = VirtualClock(milliseconds: Self.start)
         let log = folder.appending(path: "log")
         for day in 0..<days {
-            clock.advance(toDay: day)
+            clock.milliseconds = Self.start + Int64(day) * 86_400_000
             let before = DispatchTime.now()
             let store = try await OfflineStore.open(
                 at: log, account: Self.user, compaction: nil,
-                environment: LogEnvironment(now: { clock.now }))
+                environment: LogEnvironment(now: { clock.milliseconds }))
             report.openMilliseconds.append(
                 Double(DispatchTime.now().uptimeNanoseconds - before.uptimeNanoseconds) / 1e6)
             // The store has removed by itself what was too old.
@@ -108,7 +98,7 @@ package struct YearOfUse: Sendable {
     }
 
     private func liveOneDay(
-        _ day: Int, _ store: OfflineStore, _ clock: Clock, _ random: inout SeededRandom,
+        _ day: Int, _ store: OfflineStore, _ clock: VirtualClock, _ random: inout SeededRandom,
         _ report: inout Report
     ) async throws {
         let user = Self.user
@@ -121,7 +111,7 @@ package struct YearOfUse: Sendable {
             store.events, transport: ServerThatTakesAll(), credentials: NoCredentials()
         ).run(until: .whenNothingMoves)
         for _ in 0..<8 {
-            clock.advance(seconds: 600)
+            clock.advance(by: .seconds(600))
             // A few cities are looked at often, most seldom.
             let share = Self.fraction(&random) * Self.fraction(&random)
             let city = "city-\(Int(share * Double(cities)))"
@@ -258,7 +248,7 @@ extension YearOfUse.Report {
     }
 }
 
-/// A server that has everything at once: what is measured is the device.
+/// A server that accepts all events and keeps none: the memory that is measured is the device's.
 private struct ServerThatTakesAll: Transport {
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         guard case .append(let batch) = request else {

@@ -1,34 +1,12 @@
-// Folders on the machine's disk, for tests that need a real file system: for their owner only, and
-// gone with the test.
+// What tests do with a temporary folder.
 
+import DaybookTestKit
 import Foundation
 
-/// A new, empty folder that is removed with the value.
-///
-/// Swift may release a local value after its last use, while paths in the folder are still used. A
-/// function therefore says `defer { folder.remove() }` where it makes one.
-package final class TemporaryFolder: Sendable {
-    /// A command that ended with an error.
-    private struct CommandFailure: Error, CustomStringConvertible { let description: String }
+/// A command that ended with an error.
+private struct CommandFailure: Error, CustomStringConvertible { let description: String }
 
-    package let url: URL
-    package var path: String { url.path }
-
-    package init() throws {
-        url = FileManager.default.temporaryDirectory.appending(
-            path: "daybook-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(
-            at: url, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    }
-
-    deinit { remove() }
-
-    /// Removes the folder and all that is in it; a second call does nothing.
-    package func remove() { try? FileManager.default.removeItem(at: url) }
-
-    /// The place of something in the folder, there or not.
-    package func appending(_ name: String) -> URL { url.appending(path: name) }
-
+extension TemporaryFolder {
     /// The path of a log in the folder.
     package var log: String { appending("log").path }
 

@@ -1,0 +1,95 @@
+// The server of the test kit answers as the sync protocol says. Spec/protocol/sync-protocol.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Testing
+
+private struct Step: EventPayload, Codable {
+    static let type = "com.example.step"
+    var name: String
+    var subject: String? { name }
+}
+
+private func device() async throws -> EventStore {
+    try await EventStore.inMemory(rules: [.of(Step.self, action: "STEP")])
+}
+
+@Suite struct InMemorySyncServerTests {
+    @Test func `what one device ships, another reads`() async throws {
+        let server = InMemorySyncServer()
+        let (phone, tablet) = (try await device(), try await device())
+        try await phone.append(Step(name: "a"))
+        try await phone.append(Step(name: "b"))
+        let shipped = try await phone.sync(over: server)
+        #expect(shipped.applied == 2 && shipped.pending == 0)
+        try await tablet.append(Step(name: "c"))
+        let read = try await tablet.sync(over: server)
+        #expect(read.applied == 1 && read.received == 2)
+        #expect(server.events.map(\.subject) == ["a", "b", "c"])
+        #expect(try await phone.sync(over: server).received == 1)
+        for store in [phone, tablet] { try await store.close() }
+    }
+
+    @Test func `an event counts once, and its id belongs to it`() async throws {
+        let server = InMemorySyncServer()
+        let id = "c0de0001-0000-4000-8000-000000000001"
+        func send(_ subject: String) async throws -> String {
+            let line = """
+                {"specversion":"1.0","id":"\(id)","source":"urn:uuid:\(id)","sequence":"1",\
+                "type":"com.example.step","subject":"\(subject)"}
+                """
+            let reply = try await server.send(.append(batch: Array("[\(line)]".utf8)), token: nil)
+            #expect(reply.status == 200)
+            return String(decoding: reply.body, as: UTF8.self)
+        }
+        let verdicts = #"{"verdicts":[{"id":"\#(id)","status":"#
+        #expect(try await send("a") == verdicts + #""applied"}]}"#)
+        #expect(try await send("a") == verdicts + #""duplicate"}]}"#)
+        #expect(try await send("b") == verdicts + #""rejected","code":"id_reused"}]}"#)
+        #expect(server.events.count == 1)
+    }
+
+    @Test func `behind a rejected event its lane waits, and others go on`() async throws {
+        let server = InMemorySyncServer { event in
+            event.subject == "no"
+                ? Verdict(id: event.id, status: .rejected, code: "unknown", detail: "no such step")
+                : nil
+        }
+        let store = try await device()
+        try await store.append(Step(name: "no"))
+        try await store.append(Step(name: "no"))
+        try await store.append(Step(name: "yes"))
+        let report = try await store.sync(over: server)
+        #expect(report.applied == 1 && report.rejected == 1)
+        let entries = Array(store.outbox.entries)
+        #expect(entries.count == 2)
+        #expect(entries.first?.errorMessage?.contains("no such step") == true)
+        try await store.close()
+    }
+
+    @Test func `a server that cannot be reached keeps nothing, and has all later`() async throws {
+        let server = InMemorySyncServer()
+        server.isReachable = false
+        let store = try await device()
+        try await store.append(Step(name: "a"))
+        let report = try await store.sync(
+            over: server, until: Date(timeIntervalSinceNow: 0.2))
+        #expect(report.applied == 0 && report.pending == 1 && server.events.isEmpty)
+        server.isReachable = true
+        #expect(try await store.sync(over: server).applied == 1)
+        try await store.close()
+    }
+
+    @Test func `what is no batch or no cursor gets 400`() async throws {
+        let server = InMemorySyncServer()
+        for batch in ["", "{}", "[1]", "[{}]", "[]x"] {
+            let reply = try await server.send(.append(batch: Array(batch.utf8)), token: nil)
+            #expect(reply.status == 400, "\(batch)")
+        }
+        for cursor in ["", "x", "-1"] {
+            #expect(try await server.send(.read(after: cursor), token: nil).status == 400)
+        }
+        #expect(server.requests.count == 8)
+    }
+}
