@@ -87,12 +87,12 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     func `a view counts events that do not concern it as folded`() async throws {
         let store = try await open(InMemoryFileSystem())
         try await store.append([draft("a"), draft("b")])
-        #expect(store.present(Visits.self).through == Position(2))
+        #expect(store.views.throughs[Visits.name] == Position(2))
         try await store.append(Visited(place: "Lisbon"))
         try await store.append([draft("c")], durability: .relaxed)
-        #expect(store.present(Visits.self).through == Position(4))
+        #expect(store.views.throughs[Visits.name] == Position(4))
         #expect(store.view(Visits.self).places == ["Lisbon"])
-        #expect(store.present(Tally.self).through == Position(4))
+        #expect(store.views.throughs[Tally.name] == Position(4))
         #expect(store.view(Tally.self).count == 4)
         try await store.close()
     }

@@ -30,6 +30,15 @@ private struct Last: Projection {
     mutating func fold(_ event: Event) { if event.type == "t" { subject = event.subject } }
 }
 
+/// The subjects of events of one type, in order.
+private struct Named: Projection {
+    static let name = "named"
+    static let version = 1
+    static let eventTypes: Set<String>? = ["named"]
+    var names = SortedIndex<String>()
+    mutating func fold(_ event: Event) { names.insert(event.subject ?? "") }
+}
+
 private func open(_ files: InMemoryFileSystem = InMemoryFileSystem()) async throws -> EventStore {
     try await EventStore.open(
         at: "/log", catalogue: EventCatalogue([]), views: [Count.self, Last.self],
@@ -68,6 +77,77 @@ private func draft(_ subject: String = "small") -> EventDraft {
         try await store.append([draft()])
         try await store.append([draft("big")])
         #expect(await next.value == 5)
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-8"))
+    func `a question is not asked again after events that do not concern its view`() async throws {
+        let store = try await EventStore.open(
+            at: "/log", catalogue: EventCatalogue([]), views: [Named.self],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: noTimers))
+        let asked = Atomic<Int>(0)
+        let query = store.query(Named.self) { view in
+            asked.add(1, ordering: .relaxed)
+            return view.names.count
+        }
+        var changes = query.changes.makeAsyncIterator()
+        #expect(await changes.next() == 0)
+        for _ in 1...20 { try await store.append([draft()]) }
+        let next = Task { [changes] in
+            var changes = changes
+            return await changes.next()
+        }
+        for _ in 1...20 {
+            try await store.append([draft()])
+            await Task.yield()
+        }
+        #expect(asked.load(ordering: .relaxed) == 1)
+        try await store.append([EventDraft(type: "named", subject: "a")])
+        #expect(await next.value == 1)
+        #expect(asked.load(ordering: .relaxed) == 2)
+        try await store.close()
+    }
+
+    @Test(.verifies("FOL-12"))
+    func `differences begin with everything and say then what changed`() async throws {
+        let store = try await EventStore.open(
+            at: "/log", catalogue: EventCatalogue([]), views: [Named.self],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: noTimers))
+        func append(_ name: String) async throws {
+            try await store.append([EventDraft(type: "named", subject: name)])
+        }
+        try await append("b")
+        let names = store.query(Named.self) { $0.names }
+        #expect(names.count.current == 1)
+        var differences = names.differences.makeAsyncIterator()
+        var list: [String] = []
+        func applyNext() async {
+            if let difference = await differences.next() { list = list.applying(difference) ?? [] }
+        }
+        await applyNext()
+        #expect(list == ["b"])
+        try await append("c")
+        try await append("a")
+        await applyNext()
+        #expect(list == ["a", "b", "c"])
+        #expect(names.map { $0.page(after: "a", limit: 1) }.current == ["b"])
+        try await store.close()
+        #expect(await differences.next() == nil)
+    }
+
+    @Test(.verifies("FOL-9")) @MainActor
+    func `a question is not answered on the main actor`() async throws {
+        let store = try await open()
+        let isMain = Mutex<[Bool]>([])
+        let query = store.query(Count.self) { view in
+            isMain.withLock { $0.append(Thread.isMainThread) }
+            return view.all
+        }
+        var changes = query.changes.makeAsyncIterator()
+        #expect(await changes.next() == 0)
+        try await store.append([draft()])
+        #expect(await changes.next() == 1)
+        #expect(isMain.withLock { $0 } == [false, false])
         try await store.close()
     }
 

@@ -2,6 +2,7 @@
 
 import DaybookTestKit
 import EventSourcing
+import Foundation
 import TestSupport
 import Testing
 
@@ -50,6 +51,58 @@ import Testing
                 try #require(
                     Array(index.elements(from: lower, upTo: upper))
                         == sorted.filter { lower <= $0 && $0 < upper })
+            }
+        }
+    }
+
+    @Test func `what changed since a copy turns the copy into it`() throws {
+        struct Item: Comparable, Sendable {
+            var place: Int
+            var content: Int
+            static func < (lhs: Item, rhs: Item) -> Bool { lhs.place < rhs.place }
+        }
+        try Property.check("copy + changes = index", runs: 60) { choices in
+            var model: [Int: Int] = [:]
+            let most = choices.int(in: 1...3_000)
+            for _ in 0..<choices.int(in: 0...1_500) { model[choices.int(in: 0...most)] = 0 }
+            var index = SortedIndex(
+                sorted: model.sorted { $0.key < $1.key }.map { Item(place: $0, content: $1) })
+            let copy = index
+            for step in 0..<choices.int(in: 0...60) {
+                let place = choices.int(in: 0...most)
+                let old = model[place].map { Item(place: place, content: $0) }
+                if let old, choices.bool() {
+                    index.remove(old)
+                    model[place] = nil
+                } else {
+                    index.replace(old, with: Item(place: place, content: step))
+                    model[place] = step
+                }
+            }
+            let sorted = model.sorted { $0.key < $1.key }.map { Item(place: $0, content: $1) }
+            try #require(Array(index) == sorted)
+            try #require(Array(copy).applying(index.changes(since: copy)) == sorted)
+            try #require(Array(index).applying(copy.changes(since: index)) == Array(copy))
+            try #require((index == copy) == (sorted == Array(copy)))
+            try #require(index == SortedIndex(sorted: sorted))
+            for offset in sorted.indices.prefix(300) {
+                try #require(index[offset] == sorted[offset])
+            }
+            let last =
+                choices.bool() ? Item(place: choices.int(in: -1...most + 1), content: 0) : nil
+            let limit = choices.int(in: 0...600)
+            let rest = sorted.filter { item in last.map { $0 < item } ?? true }
+            try #require(index.page(after: last, limit: limit) == Array(rest.prefix(limit)))
+        }
+    }
+
+    @Test func `its stored form reads back, and elements out of order are refused`() throws {
+        let index = SortedIndex(sorted: Array(0..<500))
+        let json = try JSONEncoder().encode(index)
+        #expect(try JSONDecoder().decode(SortedIndex<Int>.self, from: json) == index)
+        for text in ["[2,1]", "[1,1]"] {
+            #expect(throws: DecodingError.self) {
+                try JSONDecoder().decode(SortedIndex<Int>.self, from: Data(text.utf8))
             }
         }
     }

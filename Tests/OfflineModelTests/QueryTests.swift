@@ -137,7 +137,7 @@ private func openStore() async throws -> OfflineStore {
     @Test(.verifies("FOL-9")) @MainActor
     func `an observed value follows its query, tells of changes only, and lets go`() async throws {
         let store = try await openStore()
-        var notes: Observed<[Note]>? = Observed(store.notes(in: "oslo"))
+        var notes: Observed<NoteList>? = Observed(store.notes(in: "oslo"))
         #expect(notes?.value == [])
         final class Told: Sendable { let count = Mutex(0) }
         let told = Told()

@@ -21,6 +21,136 @@ public struct Note: Hashable, Sendable, Identifiable {
     public let updatedAt: Timestamp
 }
 
+/// What a view knows of a note that was not deleted. Lists share it with the view.
+private final class NoteRecord: Sendable {
+    struct Origin: Hashable, Sendable {
+        var cityId: String
+        var createdBy: String
+    }
+
+    struct Text: Hashable, Sendable {
+        var content: String
+        var event: UUID
+    }
+
+    /// Nil until the event that added the note arrives.
+    let origin: Register<Origin>?
+    let text: Register<Text>
+
+    init(origin: Register<Origin>?, text: Register<Text>) {
+        self.origin = origin
+        self.text = text
+    }
+
+    /// The note as its city's list has it; nil while it has no origin.
+    func listed(_ id: EntityID) -> ListedNote? {
+        origin.map { ListedNote(createdAt: $0.stamp.time, id: id, record: self) }
+    }
+}
+
+/// A note in its city's list. Ordered by the time at which it was added, then by its id.
+private struct ListedNote: Comparable, Sendable {
+    let createdAt: Timestamp
+    let id: EntityID
+    let record: NoteRecord
+
+    static func < (lhs: ListedNote, rhs: ListedNote) -> Bool {
+        lhs.createdAt != rhs.createdAt ? lhs.createdAt < rhs.createdAt : lhs.id < rhs.id
+    }
+
+    static func == (lhs: ListedNote, rhs: ListedNote) -> Bool {
+        lhs.record === rhs.record || lhs.id == rhs.id && lhs.note == rhs.note
+    }
+
+    var city: EntityID? { record.origin.map { EntityID($0.value.cityId) } }
+
+    var note: Note {
+        Note(
+            id: id.string, cityId: record.origin?.value.cityId ?? "",
+            content: record.text.value.content, createdBy: record.origin?.value.createdBy ?? "",
+            createdAt: createdAt, updatedAt: record.text.stamp.time)
+    }
+}
+
+/// The notes of a city, oldest first. A list shares its memory with the view: it is quick to copy, to
+/// compare and to page through, however many notes there are. A note is built when it is read.
+public struct NoteList: RandomAccessCollection, StructureSharing, Equatable, Sendable,
+    ExpressibleByArrayLiteral, CustomStringConvertible
+{
+    fileprivate var notes = SortedIndex<ListedNote>()
+
+    /// An empty list.
+    public init() {}
+
+    /// A list of notes in any order. O(n log n).
+    public init(_ notes: some Sequence<Note>) {
+        self.notes = SortedIndex(sorted: notes.map(ListedNote.init).sorted())
+    }
+
+    public init(arrayLiteral notes: Note...) { self.init(notes) }
+
+    fileprivate init(sorted notes: [ListedNote]) { self.notes = SortedIndex(sorted: notes) }
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { notes.count }
+
+    /// The note at an offset. O(n / 128).
+    public subscript(position: Int) -> Note { notes[position].note }
+
+    public func makeIterator() -> some IteratorProtocol<Note> {
+        notes.lazy.map(\.note).makeIterator()
+    }
+
+    /// At most `limit` notes behind another, which may have been deleted meanwhile; the oldest for nil.
+    ///
+    /// - Complexity: O(log n + limit).
+    public func page(after note: Note?, limit: Int) -> [Note] {
+        notes.page(after: note.map(ListedNote.init), limit: limit).map(\.note)
+    }
+
+    /// What changed since another state of the list. O(n / 128) where little did, and the changes.
+    public func changes(since other: NoteList) -> CollectionDifference<Note> {
+        typealias Change = CollectionDifference<Note>.Change
+        let changes = notes.changes(since: other.notes).map { change -> Change in
+            switch change {
+            case .insert(let offset, let element, let associated):
+                .insert(offset: offset, element: element.note, associatedWith: associated)
+            case .remove(let offset, let element, let associated):
+                .remove(offset: offset, element: element.note, associatedWith: associated)
+            }
+        }
+        guard let difference = CollectionDifference(changes) else {
+            preconditionFailure("the offsets are those of a difference")
+        }
+        return difference
+    }
+
+    public var description: String { Array(self).description }
+}
+
+extension ListedNote {
+    /// A note that no view holds.
+    fileprivate init(_ note: Note) {
+        func register<Value>(_ value: Value, _ time: Timestamp) -> Register<Value> {
+            Register(value, Stamp(time: time, source: 0, sequence: 0))
+        }
+        self.init(
+            createdAt: note.createdAt, id: EntityID(note.id),
+            record: NoteRecord(
+                origin: register(
+                    .init(cityId: note.cityId, createdBy: note.createdBy), note.createdAt),
+                text: register(
+                    .init(content: note.content, event: UUID()), note.updatedAt)))
+    }
+}
+
+extension ViewQuery where Value == NoteList {
+    /// At most `limit` notes behind another, which may have been deleted meanwhile; the oldest for nil.
+    public func page(after note: Note? = nil, limit: Int) -> ViewQuery<[Note]> {
+        map { $0.page(after: note, limit: limit) }
+    }
+}
+
 /// The notes.
 public struct NotesView: ListableView {
     public static let name = "notes"
@@ -29,25 +159,18 @@ public struct NotesView: ListableView {
         NoteAdded.type, NoteUpdated.type, NoteDeleted.type,
     ]
 
-    private struct Origin: Hashable, Sendable {
-        var cityId: String
-        var createdBy: String
-    }
-
-    private struct Text: Hashable, Sendable {
-        var content: String
-        var event: UUID
-    }
-
     private enum Entry: Sendable {
-        /// In a box of its own: a small entry makes the dictionary's nodes small.
-        indirect case known(origin: Register<Origin>?, text: Register<Text>)
+        case known(NoteRecord)
         /// The least stamp of all events that deleted it.
         case deleted(Stamp)
+
+        func listed(_ id: EntityID) -> ListedNote? {
+            if case .known(let record) = self { record.listed(id) } else { nil }
+        }
     }
 
     private var entries: TreeDictionary<EntityID, Entry> = [:]
-    private var byCity: TreeDictionary<EntityID, TreeSet<EntityID>> = [:]
+    private var byCity: TreeDictionary<EntityID, NoteList> = [:]
     /// Events whose data no rule can make sense of.
     public private(set) var ignored = 0
 
@@ -66,8 +189,7 @@ public struct NotesView: ListableView {
             let id = EntityID(note.noteId)
             var first = event.stamp
             if case .deleted(let stamp) = entries[id] { first = min(first, stamp) }
-            unlist(id)
-            entries[id] = .deleted(first)
+            set(id, to: .deleted(first))
         default: break
         }
     }
@@ -76,38 +198,39 @@ public struct NotesView: ListableView {
         _ noteId: String, _ event: Event, origin: NoteAdded?, content: String
     ) {
         let id = EntityID(noteId)
-        let new = Register(Text(content: content, event: event.id), event.stamp)
-        guard case .known(var known, var text) = entries[id] ?? .known(origin: nil, text: new)
-        else { return }
+        let new = Register(NoteRecord.Text(content: content, event: event.id), event.stamp)
+        var (known, text): (Register<NoteRecord.Origin>?, _) = (nil, new)
+        switch entries[id] {
+        case .deleted: return
+        case .known(let record): (known, text) = (record.origin, record.text)
+        case nil: break
+        }
         text.set(new.value, new.stamp)
         if let origin {
-            unlist(id)
             known.set(
-                Origin(cityId: origin.cityId, createdBy: origin.createdBy), event.stamp)
+                NoteRecord.Origin(cityId: origin.cityId, createdBy: origin.createdBy), event.stamp)
         }
-        entries[id] = .known(origin: known, text: text)
-        if origin != nil, let city = known?.value.cityId {
-            byCity[EntityID(city), default: []].insert(id)
-        }
+        set(id, to: .known(NoteRecord(origin: known, text: text)))
     }
 
-    private mutating func unlist(_ id: EntityID) {
-        guard case .known(let origin?, _) = entries[id] else { return }
-        let city = EntityID(origin.value.cityId)
-        byCity[city]?.remove(id)
-        if byCity[city]?.isEmpty ?? false { byCity[city] = nil }
+    /// Replaces a note's entry, and the note in its city's list.
+    private mutating func set(_ id: EntityID, to entry: Entry) {
+        let old = entries.updateValue(entry, forKey: id)?.listed(id)
+        let new = entry.listed(id)
+        if let old, let city = old.city, city != new?.city {
+            byCity[city]?.notes.remove(old)
+            if byCity[city]?.isEmpty ?? false { byCity[city] = nil }
+        }
+        if let new, let city = new.city {
+            byCity[city, default: NoteList()].notes.replace(
+                old?.city == city ? old : nil, with: new)
+        }
     }
 
     /// A note, if it lives. O(1).
     public subscript(noteId: String) -> Note? { note(EntityID(noteId)) }
 
-    private func note(_ id: EntityID) -> Note? {
-        guard case .known(let origin?, let text) = entries[id] else { return nil }
-        return Note(
-            id: id.string, cityId: origin.value.cityId, content: text.value.content,
-            createdBy: origin.value.createdBy, createdAt: origin.stamp.time,
-            updatedAt: text.stamp.time)
-    }
+    private func note(_ id: EntityID) -> Note? { entries[id]?.listed(id)?.note }
 
     /// Whether a note was deleted. O(1).
     public func isDeleted(_ noteId: String) -> Bool {
@@ -116,27 +239,24 @@ public struct NotesView: ListableView {
 
     /// The event that set a note's text: what the next change is based on. O(1).
     public func head(_ noteId: String) -> UUID? {
-        if case .known(_, let text) = entries[EntityID(noteId)] { text.value.event } else { nil }
+        if case .known(let note) = entries[EntityID(noteId)] { note.text.value.event } else { nil }
     }
 
     /// The LWW timestamp of a note's text; nil for one that is not known, or deleted. O(1).
     func textStamp(_ noteId: String) -> Stamp? {
-        if case .known(_, let text) = entries[EntityID(noteId)] { text.stamp } else { nil }
+        if case .known(let note) = entries[EntityID(noteId)] { note.text.stamp } else { nil }
     }
 
-    /// The notes of a city, oldest first. O(notes of the city).
-    public func notes(in cityId: String) -> [Note] {
-        (byCity[EntityID(cityId)] ?? []).compactMap { note($0) }
-            .sorted { ($0.createdAt, EntityID($0.id)) < ($1.createdAt, EntityID($1.id)) }
-    }
+    /// The notes of a city, oldest first. O(1).
+    public func notes(in cityId: String) -> NoteList { byCity[EntityID(cityId)] ?? NoteList() }
 
     /// How many notes live, and how many changes wait for a note that has not arrived. O(notes).
     public var counts: (live: Int, waiting: Int) {
         var live = 0
         var waiting = 0
         for entry in entries.values {
-            guard case .known(let origin, _) = entry else { continue }
-            if origin == nil { waiting += 1 } else { live += 1 }
+            guard case .known(let note) = entry else { continue }
+            if note.origin == nil { waiting += 1 } else { live += 1 }
         }
         return (live, waiting)
     }
@@ -173,12 +293,12 @@ extension NotesView {
             case .deleted(let stamp):
                 writer.add(byte: Tag.deleted)
                 writer.add(stamp)
-            case .known(let origin, let text):
-                writer.add(byte: origin == nil ? Tag.waiting : Tag.living)
-                writer.add(text.value.content)
-                writer.add(text.value.event)
-                writer.add(text.stamp)
-                guard let origin else { break }
+            case .known(let note):
+                writer.add(byte: note.origin == nil ? Tag.waiting : Tag.living)
+                writer.add(note.text.value.content)
+                writer.add(note.text.value.event)
+                writer.add(note.text.stamp)
+                guard let origin = note.origin else { break }
                 writer.add(origin.value.cityId)
                 writer.add(origin.value.createdBy)
                 writer.add(origin.stamp)
@@ -192,7 +312,7 @@ extension NotesView {
         var reader = StateReader(encodedState)
         ignored = try reader.tally()
         var entries = self.entries
-        var cities: [EntityID: TreeSet<EntityID>] = [:]
+        var cities: [EntityID: [ListedNote]] = [:]
         try reader.entries { (reader, noteId) throws(EventError) in
             let tag = try reader.byte()
             guard tag != Tag.deleted else {
@@ -200,23 +320,28 @@ extension NotesView {
                 return
             }
             let text = Register(
-                Text(content: try reader.string(), event: try reader.uuid()), try reader.stamp())
-            var origin: Register<Origin>?
+                NoteRecord.Text(content: try reader.string(), event: try reader.uuid()),
+                try reader.stamp())
+            var origin: Register<NoteRecord.Origin>?
             if tag == Tag.living {
                 origin = Register(
-                    Origin(cityId: try reader.string(), createdBy: try reader.string()),
+                    NoteRecord.Origin(cityId: try reader.string(), createdBy: try reader.string()),
                     try reader.stamp())
             } else if tag != Tag.waiting {
                 throw reader.fault("a note is of no known kind")
             }
-            entries[noteId] = .known(origin: origin, text: text)
-            if let city = origin?.value.cityId {
-                cities[EntityID(city), default: []].insert(noteId)
+            let note = NoteRecord(origin: origin, text: text)
+            entries[noteId] = .known(note)
+            if let listed = note.listed(noteId), let city = listed.city {
+                cities[city, default: []].append(listed)
             }
         }
         try reader.finish()
         self.entries = entries
-        byCity = TreeDictionary(uniqueKeysWithValues: cities)
+        byCity = TreeDictionary(
+            uniqueKeysWithValues: cities.mapValues {
+                NoteList(sorted: $0.sorted())
+            })
     }
 }
 
@@ -249,11 +374,14 @@ extension NotesView: CompactableView {
     ) -> Retention {
         switch entries[EntityID(noteId)] {
         case .deleted(let stamp): .superseded(by: [stamp])
-        case .known(let origin, let text):
-            if setsOrigin, origin?.stamp == event.stamp {
+        case .known(let note):
+            if setsOrigin, note.origin?.stamp == event.stamp {
                 .needed(.origin)
             } else {
-                .of(event, heldBy: setsOrigin ? [origin?.stamp, text.stamp] : [text.stamp])
+                .of(
+                    event,
+                    heldBy: setsOrigin
+                        ? [note.origin?.stamp, note.text.stamp] : [note.text.stamp])
             }
         case nil: .needed(.current)
         }

@@ -5,7 +5,7 @@ import Daybook
 
 extension OfflineStore {
     /// The notes of a city, oldest first. O(notes of the city).
-    public func notes(in cityId: String) -> ViewQuery<[Note]> {
+    public func notes(in cityId: String) -> ViewQuery<NoteList> {
         query(NotesView.self) { $0.notes(in: cityId) }
     }
 

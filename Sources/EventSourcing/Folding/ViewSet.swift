@@ -56,6 +56,8 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         var view = View()
         /// The last position folded.
         var through = Position.zero
+        /// Greater whenever the state may have become another.
+        var revision: UInt64 = 0
     }
 
     /// `through` may be behind: what came after did not concern the view.
@@ -80,6 +82,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     var projection: any Projection { present.view }
     var isStored: Bool { (try? View().encodedState()) != nil }
     var through: Position { max(progress.through, state.withLock { $0.through }) }
+    var revision: UInt64 { state.withLock { $0.revision } }
 
     var foldsAll: Bool { View.eventTypes == nil }
     func folds(_ type: String) -> Bool { View.folds(type) }
@@ -92,6 +95,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
                 guard batch.events[start + index].position > state.through else { continue }
                 state.view.fold(batch.events[start + index])
                 state.through = batch.events[start + index].position
+                state.revision += 1
             }
         }
     }
@@ -100,14 +104,20 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         guard stored.name == name, stored.version == version, stored.types == types ^ discards,
             let view = try? View(encodedState: stored.bytes)
         else { return false }
-        state.withLock { $0 = Present(view: view, through: stored.position) }
+        state.withLock { state in
+            state = Present(
+                view: view, through: stored.position, revision: state.revision + 1)
+        }
         return true
     }
 
     func adopt(_ other: any AnyViewBox) {
         guard let other = other as? ViewBox<View> else { return }
         let present = other.present
-        state.withLock { $0 = present }
+        state.withLock { state in
+            state = Present(
+                view: present.view, through: present.through, revision: state.revision + 1)
+        }
     }
 
     func capture(_ discarded: DiscardedEvents) -> ViewCapture {
@@ -356,14 +366,20 @@ struct ViewSet: Sendable {
 
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 
-    /// The state of this moment, with the last position that is in it.
-    func present<View: Projection>(
-        _ view: View.Type
-    ) -> (view: View, through: Position) {
+    /// The state of this moment, with its revision.
+    func present<View: Projection>(_ view: View.Type) -> (view: View, revision: UInt64) {
+        let present = box(view).present
+        return (present.view, present.revision)
+    }
+
+    /// A number that grows whenever a view's state may have become another. An event that does not
+    /// concern the view leaves it. O(1).
+    func revision<View: Projection>(of view: View.Type) -> UInt64 { box(view).revision }
+
+    private func box<View: Projection>(_ view: View.Type) -> ViewBox<View> {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {
             preconditionFailure("the view \(View.name) was not given to EventStore.open")
         }
-        let present = box.present
-        return (present.view, present.through)
+        return box
     }
 }

@@ -154,11 +154,16 @@ public actor EventStore {
         views.snapshot(view)
     }
 
-    /// The state of a view, with the last position that it has folded. O(1).
+    /// The state of a view, with its revision. O(1).
     nonisolated func present<View: Projection>(
         _ view: View.Type
-    ) -> (view: View, through: Position) {
+    ) -> (view: View, revision: UInt64) {
         views.present(view)
+    }
+
+    /// A number that grows whenever a view's state may have become another. O(1).
+    nonisolated func revision<View: Projection>(of view: View.Type) -> UInt64 {
+        views.revision(of: view)
     }
 
     /// The present states of all views.

@@ -31,6 +31,83 @@ public struct ViewQuery<Value: Equatable & Sendable>: Sendable {
     }
 }
 
+extension ViewQuery {
+    init(_ changes: ViewChanges<Value>) { self.changes = changes }
+
+    /// A question whose answer follows from the answer to this one.
+    ///
+    /// ```swift
+    /// let count = store.query(Trips.self) { $0.trips }.map(\.count)
+    /// ```
+    public func map<Other: Equatable & Sendable>(
+        _ transform: @escaping @Sendable (Value) -> Other
+    ) -> ViewQuery<Other> {
+        ViewQuery<Other>(ViewChanges(changes, transform, isSame: ==))
+    }
+}
+
+extension ViewQuery where Value: StructureSharing, Value.Element: Sendable {
+    /// What changes in the collection: at first all that is in it, as insertions, then the difference from
+    /// the value before, whenever it is another. A subscriber that is slow gets one difference for all that
+    /// it missed.
+    public var differences: ViewDifferences<Value> { ViewDifferences(changes) }
+
+    /// How many elements there are; they are not built for it.
+    public var count: ViewQuery<Int> { map(\.count) }
+}
+
+/// What changes in a collection, over time.
+public struct ViewDifferences<Value: StructureSharing & Equatable & Sendable>: AsyncSequence,
+    Sendable
+where Value.Element: Sendable {
+    public typealias Element = CollectionDifference<Value.Element>
+    public typealias Failure = Never
+
+    private let changes: ViewChanges<Value>
+
+    init(_ changes: ViewChanges<Value>) { self.changes = changes }
+
+    /// Begins with all that is in the collection; every iterator by itself.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(values: changes.makeAsyncIterator())
+    }
+
+    /// One subscriber's differences.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        var values: ViewChanges<Value>.AsyncIterator
+        private var last: Value?
+
+        init(values: ViewChanges<Value>.AsyncIterator) { self.values = values }
+
+        /// All elements at first, then the next difference; nil at the end.
+        ///
+        /// - Complexity: that of the question, and of `changes(since:)`.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async -> CollectionDifference<Value.Element>? {
+            guard let value = await values.next(isolation: actor) else { return nil }
+            let difference = await Self.difference(of: value, since: last)
+            last = value
+            return difference
+        }
+
+        /// Away from the caller's actor: the first difference has all elements.
+        @concurrent private static func difference(
+            of value: Value, since last: Value?
+        ) async -> CollectionDifference<Value.Element> {
+            if let last { return value.changes(since: last) }
+            let all = value.enumerated().map {
+                CollectionDifference<Value.Element>.Change.insert(
+                    offset: $0.offset, element: $0.element, associatedWith: nil)
+            }
+            guard let difference = CollectionDifference(all) else {
+                preconditionFailure("each offset is inserted once")
+            }
+            return difference
+        }
+    }
+}
+
 extension EventStore {
     /// Asks a view that was given to `open` for a value, and again whenever the view has folded
     /// something.

@@ -21,7 +21,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         // Half full: the next ones find room.
         let size = Self.chunkMax / 2
         chunks = stride(from: 0, to: sorted.count, by: size).map {
-            Array(sorted[$0..<min($0 + size, sorted.count)])
+            Array(sorted[$0..<Swift.min($0 + size, sorted.count)])
         }
     }
 
@@ -32,7 +32,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
             chunks = [[element]]
             return
         }
-        let chunk = min(self.chunk(for: element), chunks.count - 1)
+        let chunk = Swift.min(self.chunk(for: element), chunks.count - 1)
         let index = Self.index(of: element, in: chunks[chunk])
         chunks[chunk].insert(element, at: index)
         guard chunks[chunk].count > Self.chunkMax else { return }
@@ -88,12 +88,12 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         from lower: Element, upTo upper: Element
     ) -> some Sequence<Element> {
         let (first, end) = (chunk(for: lower), chunk(for: upper))
-        return chunks[min(first, end)..<min(end + 1, chunks.count)].enumerated().lazy.flatMap {
+        return chunks[Swift.min(first, end)..<Swift.min(end + 1, chunks.count)].enumerated().lazy.flatMap {
             index, chunk -> ArraySlice<Element> in
             let isLast = first + index == end
             let start = index == 0 ? Self.index(of: lower, in: chunk) : 0
             let stop = isLast ? Self.index(of: upper, in: chunk) : chunk.count
-            return chunk[min(start, stop)..<stop]
+            return chunk[Swift.min(start, stop)..<stop]
         }
     }
 

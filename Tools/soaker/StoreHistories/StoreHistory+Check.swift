@@ -124,7 +124,7 @@ extension StoreHistory {
         }
     }
 
-    private func compare(_ notes: [Note], _ views: ModelViews, _ city: Text) throws {
+    private func compare(_ notes: NoteList, _ views: ModelViews, _ city: Text) throws {
         try require(
             notes.map { Text($0.id) } == views.notes(in: city)
                 && notes.allSatisfy { note in

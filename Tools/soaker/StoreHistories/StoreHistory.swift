@@ -43,8 +43,8 @@ package struct StoreHistory: StateMachine {
     /// One subscription to a city's notes, with what it has delivered last.
     struct Watch {
         var city: Text
-        var notes: ViewChanges<[Note]>.AsyncIterator
-        var last: [Note]?
+        var notes: ViewChanges<NoteList>.AsyncIterator
+        var last: NoteList?
     }
 
     let swarm: Swarm<Operation>

@@ -23,7 +23,7 @@ package enum FirstLog {
         try await store.close()
     }
 
-    package static func watch(_ store: OfflineStore, _ show: ([Note]) -> Bool) async {
+    package static func watch(_ store: OfflineStore, _ show: (NoteList) -> Bool) async {
         // FirstLog-7 begins
         for await notes in store.notes(in: "lisbon").changes {
             guard show(notes) else { break }
