@@ -124,8 +124,10 @@ extension SortedIndex: StructureSharing {
         since other: Self,
         _ body: (_ oldOffset: Int, _ old: Element?, _ newOffset: Int, _ new: Element?) -> Bool
     ) -> Bool {
+        if Self.isSameMemory(chunks, other.chunks) { return true }
         var (old, new) = (Cursor(), Cursor())
         while true {
+            skipSharedChunks(other, &old, &new)
             let (oldElement, newElement) = (old.element(in: other), new.element(in: self))
             guard let oldElement else {
                 guard let newElement else { return true }
@@ -138,12 +140,7 @@ extension SortedIndex: StructureSharing {
                 old.advance(in: other)
                 continue
             }
-            if old.index == 0, new.index == 0,
-                Self.isSameMemory(other.chunks[old.chunk], chunks[new.chunk])
-            {
-                old.skipChunk(in: other)
-                new.skipChunk(in: self)
-            } else if oldElement < newElement {
+            if oldElement < newElement {
                 guard body(old.offset, oldElement, new.offset, nil) else { return false }
                 old.advance(in: other)
             } else if newElement < oldElement {
@@ -159,7 +156,24 @@ extension SortedIndex: StructureSharing {
         }
     }
 
-    @inlinable static func isSameMemory(_ lhs: [Element], _ rhs: [Element]) -> Bool {
+    /// Moves both cursors over the chunks that are the same memory, where both stand at a chunk's beginning.
+    @inlinable func skipSharedChunks(_ other: Self, _ old: inout Cursor, _ new: inout Cursor) {
+        guard old.index == 0, new.index == 0 else { return }
+        // Pointers, so that no chunk is retained for a look at its address.
+        chunks.withUnsafeBufferPointer { chunks in
+            other.chunks.withUnsafeBufferPointer { others in
+                while old.chunk < others.count, new.chunk < chunks.count,
+                    Self.isSameMemory(others[old.chunk], chunks[new.chunk])
+                {
+                    let count = chunks[new.chunk].count
+                    (old.chunk, old.offset) = (old.chunk + 1, old.offset + count)
+                    (new.chunk, new.offset) = (new.chunk + 1, new.offset + count)
+                }
+            }
+        }
+    }
+
+    @inlinable static func isSameMemory<Item>(_ lhs: [Item], _ rhs: [Item]) -> Bool {
         lhs.count == rhs.count
             && lhs.withUnsafeBufferPointer { lhs in
                 rhs.withUnsafeBufferPointer { lhs.baseAddress == $0.baseAddress }
@@ -182,11 +196,6 @@ extension SortedIndex: StructureSharing {
             offset += 1
             index += 1
             if index == set.chunks[chunk].count { (chunk, index) = (chunk + 1, 0) }
-        }
-
-        @inlinable mutating func skipChunk(in set: SortedIndex) {
-            offset += set.chunks[chunk].count
-            chunk += 1
         }
     }
 }

@@ -47,7 +47,9 @@ struct ErrandCommand: AsyncParsableCommand {
     @Argument var name: String
     @Argument var request: String
 
-    private static let all: [any Errand.Type] = [LogWork.self, Writing.self, Idling.self]
+    private static let all: [any Errand.Type] = [
+        LogWork.self, Writing.self, Idling.self, Observing.self,
+    ]
 
     func run() async throws {
         guard let errand = Self.all.first(where: { String(describing: $0) == name }) else {

@@ -35,11 +35,19 @@ struct Phone {
         var residentMiBAfter: Double
     }
 
+    /// Observers of a list.
+    struct Observers: Encodable {
+        var notes: Int
+        /// Processor time of an event, in microseconds.
+        var microseconds: Observing.Figures
+    }
+
     /// All that was measured.
     struct Result: Encodable {
         var origin: Origin
         var wear: [Wear]
         var idle: [Idle]
+        var observers: [Observers]
         var linked: [LinkedSize]
     }
 
@@ -66,7 +74,8 @@ struct Phone {
             }
         }
         return Result(
-            origin: origin, wear: wear, idle: try idle(), linked: try LinkedSize.all())
+            origin: origin, wear: wear, idle: try idle(), observers: try observers(),
+            linked: try LinkedSize.all())
     }
 
     // MARK: Flash
@@ -113,6 +122,19 @@ struct Phone {
             }
             (row.writes, row.syncs) = (calls?.writes, calls?.syncs)
             return [row]
+        }
+    }
+
+    // MARK: Screens
+
+    private func observers() throws -> [Observers] {
+        try [1_000, 10_000, 100_000].map { notes in
+            tell("phone: observers of \(notes) notes")
+            let place = try Folder(in: folder)
+            defer { place.remove() }
+            let errand = Observing(
+                log: place.url.appending(path: "log").path, notes: notes, events: 1_000)
+            return Observers(notes: notes, microseconds: try errand.inOwnProcess().figures)
         }
     }
 

@@ -9,6 +9,8 @@ struct PhoneReport {
             + "Wear of the flash, for one event:\n\n" + wear
             + "\nA process that is not used; the store has \(Markdown.count(Phone.idleEvents)) events:\n\n"
             + idle
+            + "\nProcessor time of a durable append, with two observers of a city's notes:\n\n"
+            + observers
             + "\n" + linked
     }
 
@@ -42,6 +44,21 @@ struct PhoneReport {
                     "\(Markdown.number(row.residentMiBAtOpen)) MiB",
                     "\(Markdown.number(row.residentMiBAfter)) MiB",
                 ]
+            })
+    }
+
+    private var observers: String {
+        Markdown.table(
+            [
+                "notes", "a change, not observed", "another type of event",
+                "a change of another city's note", "a change",
+            ],
+            result.observers.map { row in
+                [Markdown.count(row.notes)]
+                    + [
+                        row.microseconds.alone, row.microseconds.unrelated,
+                        row.microseconds.elsewhere, row.microseconds.changed,
+                    ].map { "\(Markdown.number($0)) µs" }
             })
     }
 

@@ -1,0 +1,73 @@
+// What observers of a long list cost: for an event that does not concern them, and for one that changes an
+// element. In a process of its own; row of Phone.
+
+import DaybookOffline
+import Foundation
+
+/// A store with two observers of a city's notes: one gets the list, one what changes in it.
+struct Observing: Errand {
+    /// Processor time of the process for one event, in microseconds, appending included.
+    struct Figures: Codable {
+        /// Nothing is observed.
+        var alone = 0.0
+        /// An event of a type that the view does not take in.
+        var unrelated = 0.0
+        /// A change of a note of another city.
+        var elsewhere = 0.0
+        /// A change of one of the notes.
+        var changed = 0.0
+    }
+
+    var log: String
+    var notes: Int
+    /// Events of each kind.
+    var events: Int
+
+    func perform() async throws -> Figures {
+        let store = try await OfflineStore.open(at: URL(filePath: log), account: "local")
+        try await fill(store)
+        var figures = Figures()
+        func time(_ body: (Int) async throws -> Void) async throws -> Double {
+            let before = SystemCounters.processorSeconds()
+            for number in 0..<events { try await body(number) }
+            return (SystemCounters.processorSeconds() - before) * 1e6 / Double(events)
+        }
+        func change(_ number: Int, _ city: String) async throws {
+            try await store.notes.update("\(city)-\(number * 7 % notes)", "text \(number)", by: "u")
+        }
+        figures.alone = try await time { try await change($0, "lisbon") }
+        let observers = [
+            Task {
+                for await notes in store.notes(in: "lisbon").changes {
+                    precondition(!notes.isEmpty)
+                }
+            },
+            Task { for await _ in store.notes(in: "lisbon").differences {} },
+        ]
+        // Until both have begun.
+        try await Task.sleep(for: .seconds(1))
+        figures.unrelated = try await time {
+            try await store.cities.save("city-\($0)", by: "u")
+        }
+        figures.elsewhere = try await time { try await change($0, "porto") }
+        figures.changed = try await time { try await change($0, "lisbon") }
+        for observer in observers { observer.cancel() }
+        for observer in observers { await observer.value }
+        try await store.close()
+        return figures
+    }
+
+    private func fill(_ store: OfflineStore) async throws {
+        for start in stride(from: 0, to: notes, by: 1_000) {
+            let drafts = try (start..<min(start + 1_000, notes)).flatMap { number in
+                try ["lisbon", "porto"].map { city in
+                    try EventDraft(
+                        NoteAdded(
+                            noteId: "\(city)-\(number)", cityId: city,
+                            content: "Great coffee at number \(number)", createdBy: "u"))
+                }
+            }
+            try await store.events.append(drafts)
+        }
+    }
+}
