@@ -88,13 +88,14 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         from lower: Element, upTo upper: Element
     ) -> some Sequence<Element> {
         let (first, end) = (chunk(for: lower), chunk(for: upper))
-        return chunks[Swift.min(first, end)..<Swift.min(end + 1, chunks.count)].enumerated().lazy.flatMap {
-            index, chunk -> ArraySlice<Element> in
-            let isLast = first + index == end
-            let start = index == 0 ? Self.index(of: lower, in: chunk) : 0
-            let stop = isLast ? Self.index(of: upper, in: chunk) : chunk.count
-            return chunk[Swift.min(start, stop)..<stop]
-        }
+        return chunks[Swift.min(first, end)..<Swift.min(end + 1, chunks.count)].enumerated().lazy
+            .flatMap {
+                index, chunk -> ArraySlice<Element> in
+                let isLast = first + index == end
+                let start = index == 0 ? Self.index(of: lower, in: chunk) : 0
+                let stop = isLast ? Self.index(of: upper, in: chunk) : chunk.count
+                return chunk[Swift.min(start, stop)..<stop]
+            }
     }
 
     /// The first chunk whose last element is not less.
