@@ -346,7 +346,7 @@ let package = Package(
         .testTarget(
             name: "DaybookTests",
             dependencies: [
-                "EventGenerators",
+                "Daybook", "EventGenerators",
                 "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "StoreHistories",
                 "TestSupport",
             ],

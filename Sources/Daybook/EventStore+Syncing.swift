@@ -10,7 +10,7 @@ extension EventStore {
     /// ends at once and says so in its report.
     ///
     /// - Parameters:
-    ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL. A
+    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`. A
     ///     token goes to this machine or over https only; other options are `HTTPTransport`'s.
     ///   - credentials: where the token comes from that says for which account they are.
     ///   - http: headers, certificate and proxy of the requests, and how long the server may be

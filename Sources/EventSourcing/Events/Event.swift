@@ -160,11 +160,26 @@ public struct Event: Hashable, Sendable {
     /// The event's data as a type. What a store has read already is handed out; else the data are read
     /// now, O(bytes).
     ///
-    /// - Throws: what the type throws for data that it cannot read.
+    /// - Throws: `EventError` for data that the type cannot read, naming the event's type and position;
+    ///   what else the type throws.
     @inlinable
     public func payload<Payload: EventPayload>(as type: Payload.Type) throws -> Payload {
         if let decoded = record.decoded as? Decoded<Payload> { return decoded.payload }
-        return try Payload(json: json ?? [])
+        do {
+            return try Payload(json: json ?? [])
+        } catch let error as EventError {
+            throw unreadable(as: "\(Payload.self)", Payload.type, error)
+        }
+    }
+
+    /// What is said where the data cannot be read as a type.
+    @usableFromInline
+    func unreadable(as payload: String, _ expected: String, _ error: EventError) -> EventError {
+        let other = expected == type ? "" : ", whose type is \(expected)"
+        return EventError(
+            error.code,
+            "the event at position \(position) has the type \(type) and cannot be read as "
+                + "\(payload)\(other): \(error.detail)")
     }
 
     /// The data if they are JSON.

@@ -28,17 +28,18 @@ extension EventPayload {
 }
 
 extension EventPayload where Self: Codable {
-    /// Decodes with `JSONDecoder`.
+    /// Decodes JSON; dates from ISO 8601, or from the seconds since 2001 that earlier releases wrote.
+    ///
+    /// - Throws: `EventError` (`invalidData`), naming the member.
     public init(json: [UInt8]) throws {
-        self = try JSONDecoder().decode(Self.self, from: Data(json))
+        self = try PayloadCoding.decode(Self.self, json)
     }
 
-    /// Encodes with `JSONEncoder`, members sorted: the same value always makes the same bytes.
-    public func json() throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        return Array(try encoder.encode(self))
-    }
+    /// Encodes JSON, members sorted, dates in ISO 8601 with milliseconds: the same value always makes the
+    /// same bytes.
+    ///
+    /// - Throws: `EventError` (`invalidData`), naming a member that JSON cannot hold, such as NaN.
+    public func json() throws -> [UInt8] { try PayloadCoding.encode(self) }
 }
 
 /// Data that were read as a type says, so that nobody who gets the event reads them again. An object,

@@ -115,7 +115,8 @@ struct BatchEncoder {
         if let twin = earlier[prefix.id] {
             let twin = placed[Int(twin)]
             guard isReceived || twin.content.isSameContent(as: draft.draft) else {
-                throw EventError.idReused(draft.id)
+                throw EventError.idReused(
+                    draft.id, at: twin.prefix.position, type: twin.content.type)
             }
             return results.append(
                 Appended(id: draft.id, position: twin.prefix.position, isNew: false))
@@ -199,7 +200,11 @@ struct BatchEncoder {
 }
 
 extension EventError {
-    static func idReused(_ id: UUID) -> EventError {
-        EventError(.idReused, "the id \(id.text) is known with another content")
+    /// - Parameter type: the type of the event that has the id; nil where it was compacted.
+    static func idReused(_ id: UUID, at position: Position, type: String? = nil) -> EventError {
+        EventError(
+            .idReused,
+            "the id \(id.text) belongs to the event at position \(position)"
+                + (type.map { " of the type \($0)" } ?? "") + ", which has another content")
     }
 }

@@ -292,14 +292,16 @@ extension EventStore {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
         } else if let removed = try log.removed(id: id.integer) {
-            guard draft().isContent(of: removed.hashes) else { throw EventError.idReused(id) }
+            guard draft().isContent(of: removed.hashes) else { throw EventError.idReused(id, at: removed.position) }
             return Appended(id: id, position: removed.position, isNew: false)
         } else {
             return nil
         }
         var recorded = found.content
         try? catalogue.normalise(&recorded)
-        guard recorded.isSameContent(as: draft()) else { throw EventError.idReused(id) }
+        guard recorded.isSameContent(as: draft()) else {
+            throw EventError.idReused(id, at: found.position, type: found.type)
+        }
         return Appended(id: id, position: found.position, isNew: false)
     }
 

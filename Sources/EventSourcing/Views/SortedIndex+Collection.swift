@@ -1,5 +1,5 @@
-// A sorted set as a collection: elements by offset, pages, equality and differences that cost what changed,
-// since chunks that nobody touched are the same memory in both values.
+// A sorted set as a collection: elements by offset, equality and differences that cost what changed, since
+// parts that no copy changed are the same memory in both values.
 
 /// A collection whose copies share what they have in common, so that it is quick to tell what changed
 /// between two of them.
@@ -14,84 +14,70 @@ extension SortedIndex: RandomAccessCollection {
     @inlinable public var endIndex: Int { count }
     @inlinable public var isEmpty: Bool { count == 0 }
 
-    /// The element at an offset. O(n / 128).
+    /// The element at an offset. O(n / 2,048).
     @inlinable public subscript(offset: Int) -> Element {
         precondition(offset >= 0 && offset < count, "the offset is in the collection")
         var rest = offset
-        for chunk in chunks {
-            if rest < chunk.count { return chunk[rest] }
-            rest -= chunk.count
+        for group in groups {
+            guard rest >= group.count else {
+                for chunk in group.chunks {
+                    if rest < chunk.count { return chunk[rest] }
+                    rest -= chunk.count
+                }
+                break
+            }
+            rest -= group.count
         }
-        preconditionFailure("the chunks have as many elements as the collection")
+        preconditionFailure("the groups have as many elements as the collection")
     }
 
-    @inlinable public func makeIterator() -> Iterator { Iterator(chunks) }
+    @inlinable public func makeIterator() -> Iterator { Iterator(groups, from: Place()) }
 
     /// The elements, ascending. O(1) each.
     public struct Iterator: IteratorProtocol {
-        @usableFromInline let chunks: [[Element]]
-        @usableFromInline var chunk = 0
-        @usableFromInline var index = 0
+        @usableFromInline let groups: [Group]
+        @usableFromInline let upper: Element?
+        @usableFromInline var chunk: [Element] = []
+        /// The place of the next element, or the end of its chunk.
+        @usableFromInline var place: Place
 
-        @inlinable init(_ chunks: [[Element]]) { self.chunks = chunks }
+        @inlinable init(_ groups: [Group], from place: Place, upTo upper: Element? = nil) {
+            self.groups = groups
+            self.upper = upper
+            self.place = place
+            if place.group < groups.count { chunk = groups[place.group].chunks[place.chunk] }
+        }
 
         @inlinable public mutating func next() -> Element? {
-            guard chunk < chunks.count else { return nil }
-            let element = chunks[chunk][index]
-            index += 1
-            if index == chunks[chunk].count { (chunk, index) = (chunk + 1, 0) }
+            if place.index == chunk.count {
+                guard place.group < groups.count else { return nil }
+                (place.chunk, place.index) = (place.chunk + 1, 0)
+                if place.chunk == groups[place.group].chunks.count {
+                    (place.group, place.chunk) = (place.group + 1, 0)
+                }
+                guard place.group < groups.count else {
+                    chunk = []
+                    return nil
+                }
+                chunk = groups[place.group].chunks[place.chunk]
+            }
+            let element = chunk[place.index]
+            if let upper, !(element < upper) { return nil }
+            place.index += 1
             return element
         }
-    }
-
-    /// At most `limit` elements behind another, which need not be there; the first ones for nil.
-    ///
-    /// - Complexity: O(log n + limit).
-    @inlinable public func page(after element: Element?, limit: Int) -> [Element] {
-        var page: [Element] = []
-        var chunk = element.map { self.chunk(for: $0) } ?? 0
-        guard chunk < chunks.count else { return page }
-        var index = element.map { Self.index(of: $0, in: chunks[chunk]) } ?? 0
-        if let element, index < chunks[chunk].count, !(element < chunks[chunk][index]) {
-            index += 1
-        }
-        while page.count < limit, chunk < chunks.count {
-            page += chunks[chunk][index...].prefix(limit - page.count)
-            (chunk, index) = (chunk + 1, 0)
-        }
-        return page
-    }
-
-    /// Puts an element in the place of one that is there, or inserts it.
-    ///
-    /// - Complexity: O(log n) comparisons where both have one place in the order; otherwise that of
-    ///   `remove` and `insert`.
-    @inlinable public mutating func replace(_ old: Element?, with new: Element) {
-        guard let old else { return insert(new) }
-        if !(old < new), !(new < old) {
-            let chunk = self.chunk(for: old)
-            if chunk < chunks.count {
-                let index = Self.index(of: old, in: chunks[chunk])
-                if index < chunks[chunk].count, chunks[chunk][index] == old {
-                    chunks[chunk][index] = new
-                    return
-                }
-            }
-        }
-        remove(old)
-        insert(new)
     }
 }
 
 extension SortedIndex: Equatable {
-    /// Equal if all elements are. O(n / 128) for copies that differ in little.
+    /// Equal if all elements are. O(n / 2,048) for copies that differ in little.
     @inlinable public static func == (lhs: Self, rhs: Self) -> Bool {
         lhs.count == rhs.count && lhs.forEachChange(since: rhs) { _, _, _, _ in false }
     }
 }
 
 extension SortedIndex: StructureSharing {
-    /// What changed since another state. O(n / 128) for copies that differ in little, and the changes.
+    /// What changed since another state. O(n / 2,048) for copies that differ in little, and the changes.
     @inlinable public func changes(since other: Self) -> CollectionDifference<Element> {
         var changes: [CollectionDifference<Element>.Change] = []
         _ = forEachChange(since: other) { oldOffset, old, newOffset, new in
@@ -117,25 +103,25 @@ extension SortedIndex: StructureSharing {
     }
 
     /// Calls the closure with each element that one of two states has and the other has not, in order: an
-    /// element that was replaced at its place as both. Chunks that are the same memory are passed over.
+    /// element that was replaced at its place as both. Groups and chunks that are the same memory are passed
+    /// over.
     ///
     /// - Returns: false if the closure returned false, which ends the walk.
     @inlinable func forEachChange(
         since other: Self,
         _ body: (_ oldOffset: Int, _ old: Element?, _ newOffset: Int, _ new: Element?) -> Bool
     ) -> Bool {
-        if Self.isSameMemory(chunks, other.chunks) { return true }
+        if Self.isSameMemory(groups, other.groups) { return true }
         var (old, new) = (Cursor(), Cursor())
         while true {
-            skipSharedChunks(other, &old, &new)
-            let (oldElement, newElement) = (old.element(in: other), new.element(in: self))
-            guard let oldElement else {
-                guard let newElement else { return true }
+            skipSharedParts(other, &old, &new)
+            guard let oldElement = other[old.place] else {
+                guard let newElement = self[new.place] else { return true }
                 guard body(old.offset, nil, new.offset, newElement) else { return false }
                 new.advance(in: self)
                 continue
             }
-            guard let newElement else {
+            guard let newElement = self[new.place] else {
                 guard body(old.offset, oldElement, new.offset, nil) else { return false }
                 old.advance(in: other)
                 continue
@@ -156,20 +142,24 @@ extension SortedIndex: StructureSharing {
         }
     }
 
-    /// Moves both cursors over the chunks that are the same memory, where both stand at a chunk's beginning.
-    @inlinable func skipSharedChunks(_ other: Self, _ old: inout Cursor, _ new: inout Cursor) {
-        guard old.index == 0, new.index == 0 else { return }
-        // Pointers, so that no chunk is retained for a look at its address.
-        chunks.withUnsafeBufferPointer { chunks in
-            other.chunks.withUnsafeBufferPointer { others in
-                while old.chunk < others.count, new.chunk < chunks.count,
-                    Self.isSameMemory(others[old.chunk], chunks[new.chunk])
-                {
-                    let count = chunks[new.chunk].count
-                    (old.chunk, old.offset) = (old.chunk + 1, old.offset + count)
-                    (new.chunk, new.offset) = (new.chunk + 1, new.offset + count)
-                }
+    /// Moves both cursors over groups, then over chunks, that are the same memory.
+    @inlinable func skipSharedParts(_ other: Self, _ old: inout Cursor, _ new: inout Cursor) {
+        while old.place.index == 0, new.place.index == 0,
+            old.place.group < other.groups.count, new.place.group < groups.count
+        {
+            let (theirs, ours) = (other.groups[old.place.group], groups[new.place.group])
+            if old.place.chunk == 0, new.place.chunk == 0,
+                Self.isSameMemory(theirs.chunks, ours.chunks)
+            {
+                old.skipGroup(ours.count)
+                new.skipGroup(ours.count)
+                continue
             }
+            let count = ours.chunks[new.place.chunk].count
+            guard Self.isSameMemory(theirs.chunks[old.place.chunk], ours.chunks[new.place.chunk])
+            else { return }
+            old.skipChunk(count, in: theirs)
+            new.skipChunk(count, in: ours)
         }
     }
 
@@ -180,22 +170,29 @@ extension SortedIndex: StructureSharing {
             }
     }
 
-    /// A place in the chunks.
+    /// A place, and how many elements are before it.
     @usableFromInline struct Cursor {
-        @usableFromInline var chunk = 0
-        @usableFromInline var index = 0
+        @usableFromInline var place = Place()
         @usableFromInline var offset = 0
 
         @inlinable init() {}
 
-        @inlinable func element(in set: SortedIndex) -> Element? {
-            chunk < set.chunks.count ? set.chunks[chunk][index] : nil
-        }
-
         @inlinable mutating func advance(in set: SortedIndex) {
             offset += 1
-            index += 1
-            if index == set.chunks[chunk].count { (chunk, index) = (chunk + 1, 0) }
+            set.advance(&place)
+        }
+
+        @inlinable mutating func skipGroup(_ count: Int) {
+            offset += count
+            place.group += 1
+        }
+
+        @inlinable mutating func skipChunk(_ count: Int, in group: Group) {
+            offset += count
+            place.chunk += 1
+            if place.chunk == group.chunks.count {
+                (place.group, place.chunk) = (place.group + 1, 0)
+            }
         }
     }
 }

@@ -1,16 +1,43 @@
 // Elements in order, as a value that is cheap to copy: what a view keeps beside its entries to answer
-// "the oldest first" without sorting. Never stored; it follows from the entries.
+// "the oldest first" without sorting.
 
-/// A sorted set in chunks. Inlined into other modules, which give it elements of their own types.
+/// A sorted set whose copies share their structure. Inlined into other modules, which give it elements of
+/// their own types.
+///
+/// A tree of three levels: chunks of elements, groups of chunks, and the groups. A change of a copy moves
+/// one chunk, one group and the list of groups.
 public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
-    /// Ascending, none empty; within and between chunks.
-    @usableFromInline var chunks: [[Element]] = []
+    /// Some of the chunks.
+    @usableFromInline struct Group: Sendable {
+        /// Ascending, none empty; within and between chunks.
+        @usableFromInline var chunks: [[Element]]
+        /// How many elements the chunks have.
+        @usableFromInline var count: Int
+
+        @inlinable init(_ chunks: [[Element]]) {
+            self.chunks = chunks
+            count = chunks.reduce(0) { $0 + $1.count }
+        }
+    }
+
+    /// Where an element is.
+    @usableFromInline struct Place: Equatable {
+        @usableFromInline var group = 0
+        @usableFromInline var chunk = 0
+        @usableFromInline var index = 0
+
+        @inlinable init() {}
+    }
+
+    /// Ascending, none empty.
+    @usableFromInline var groups: [Group] = []
     /// How many elements there are.
     @inlinable public var count: Int { stored }
     /// The number behind `count`, which nothing else may set.
     @usableFromInline var stored = 0
 
-    @inlinable static var chunkMax: Int { 256 }
+    @inlinable static var chunkMax: Int { 128 }
+    @inlinable static var groupMax: Int { 64 }
 
     /// Creates an empty set.
     @inlinable public init() {}
@@ -19,67 +46,101 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     @inlinable public init(sorted: [Element]) {
         stored = sorted.count
         // Half full: the next ones find room.
-        let size = Self.chunkMax / 2
-        chunks = stride(from: 0, to: sorted.count, by: size).map {
-            Array(sorted[$0..<Swift.min($0 + size, sorted.count)])
+        func parts<Item>(_ items: [Item], _ size: Int) -> [[Item]] {
+            stride(from: 0, to: items.count, by: size).map {
+                Array(items[$0..<Swift.min($0 + size, items.count)])
+            }
         }
+        groups = parts(parts(sorted, Self.chunkMax / 2), Self.groupMax / 2).map { Group($0) }
     }
 
-    /// Adds an element that is not there. O(log n) comparisons; moves at most 256 elements and n / 128 chunks.
+    /// Adds an element that is not there.
+    ///
+    /// - Complexity: O(log n) comparisons; moves at most 128 elements, 64 chunks and n / 2,048 groups.
     @inlinable public mutating func insert(_ element: Element) {
         stored += 1
-        guard !chunks.isEmpty else {
-            chunks = [[element]]
+        guard !groups.isEmpty else {
+            groups = [Group([[element]])]
             return
         }
-        let chunk = Swift.min(self.chunk(for: element), chunks.count - 1)
-        let index = Self.index(of: element, in: chunks[chunk])
-        chunks[chunk].insert(element, at: index)
-        guard chunks[chunk].count > Self.chunkMax else { return }
-        let half = chunks[chunk].count / 2
-        let rest = Array(chunks[chunk][half...])
-        chunks[chunk].removeSubrange(half...)
+        var place = place(of: element)
+        if place.group == groups.count {
+            place.group -= 1
+            place.chunk = groups[place.group].chunks.count - 1
+            place.index = groups[place.group].chunks[place.chunk].count
+        }
+        groups[place.group].chunks[place.chunk].insert(element, at: place.index)
+        groups[place.group].count += 1
+        Self.split(&groups[place.group].chunks, place.chunk, Self.chunkMax)
+        guard groups[place.group].chunks.count > Self.groupMax else { return }
+        let chunks = groups[place.group].chunks
+        let half = chunks.count / 2
+        groups[place.group] = Group(Array(chunks[..<half]))
+        groups.insert(Group(Array(chunks[half...])), at: place.group + 1)
+    }
+
+    @inlinable static func split(_ chunks: inout [[Element]], _ chunk: Int, _ most: Int) {
+        let count = chunks[chunk].count
+        guard count > most else { return }
+        let rest = Array(chunks[chunk][(count / 2)...])
+        chunks[chunk].removeSubrange((count / 2)...)
         chunks.insert(rest, at: chunk + 1)
     }
 
-    /// Takes out an element that is there. O(log n) comparisons; moves at most 256 elements and n / 128 chunks.
+    /// Removes an element; one that is not there leaves the set as it is.
+    ///
+    /// - Complexity: as `insert`.
     @inlinable public mutating func remove(_ element: Element) {
-        let chunk = self.chunk(for: element)
-        guard chunk < chunks.count else { return }
-        let index = Self.index(of: element, in: chunks[chunk])
-        guard index < chunks[chunk].count, chunks[chunk][index] == element else { return }
-        chunks[chunk].remove(at: index)
-        if chunks[chunk].isEmpty { chunks.remove(at: chunk) }
+        let place = place(of: element)
+        guard self[place] == element else { return }
+        groups[place.group].chunks[place.chunk].remove(at: place.index)
+        groups[place.group].count -= 1
         stored -= 1
+        guard groups[place.group].chunks[place.chunk].isEmpty else { return }
+        groups[place.group].chunks.remove(at: place.chunk)
+        if groups[place.group].chunks.isEmpty { groups.remove(at: place.group) }
+    }
+
+    /// Puts an element in the place of one that is there, or inserts it.
+    ///
+    /// - Complexity: as `insert`, twice where the two have different places.
+    @inlinable public mutating func replace(_ old: Element?, with new: Element) {
+        guard let old else { return insert(new) }
+        let place = place(of: old)
+        if !(old < new), !(new < old), self[place] == old {
+            groups[place.group].chunks[place.chunk][place.index] = new
+        } else {
+            remove(old)
+            insert(new)
+        }
     }
 
     /// The least element. O(1).
-    @inlinable public var first: Element? { chunks.first?.first }
+    @inlinable public var first: Element? { groups.first?.chunks.first?.first }
 
     /// The greatest element. O(1).
-    @inlinable public var last: Element? { chunks.last?.last }
+    @inlinable public var last: Element? { groups.last?.chunks.last?.last }
 
     /// The least element that is greater than another. O(log n).
     @inlinable public func first(after element: Element) -> Element? {
-        var chunk = self.chunk(for: element)
-        guard chunk < chunks.count else { return nil }
-        var index = Self.index(of: element, in: chunks[chunk])
-        if chunks[chunk][index] == element { index += 1 }
-        if index == chunks[chunk].count { (chunk, index) = (chunk + 1, 0) }
-        return chunk < chunks.count ? chunks[chunk][index] : nil
+        self[place(after: element)]
     }
 
     /// An element from somewhere in the middle. O(1).
     @inlinable public var middle: Element? {
-        chunks.isEmpty ? nil : chunks[chunks.count / 2].first
+        guard !groups.isEmpty else { return nil }
+        let chunks = groups[groups.count / 2].chunks
+        return chunks[chunks.count / 2].first
     }
 
     /// The elements, ascending. O(1) each.
-    @inlinable public var ascending: some Sequence<Element> { chunks.lazy.joined() }
+    @inlinable public var ascending: some Sequence<Element> { self }
 
     /// The elements, descending. O(1) each.
     @inlinable public var descending: some Sequence<Element> {
-        chunks.lazy.reversed().flatMap { $0.lazy.reversed() }
+        groups.lazy.reversed().flatMap { group in
+            group.chunks.lazy.reversed().flatMap { $0.lazy.reversed() }
+        }
     }
 
     /// The elements that are not less than the one and less than the other, ascending. O(log n), and
@@ -87,39 +148,55 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     @inlinable public func elements(
         from lower: Element, upTo upper: Element
     ) -> some Sequence<Element> {
-        let (first, end) = (chunk(for: lower), chunk(for: upper))
-        return chunks[Swift.min(first, end)..<Swift.min(end + 1, chunks.count)].enumerated().lazy
-            .flatMap {
-                index, chunk -> ArraySlice<Element> in
-                let isLast = first + index == end
-                let start = index == 0 ? Self.index(of: lower, in: chunk) : 0
-                let stop = isLast ? Self.index(of: upper, in: chunk) : chunk.count
-                return chunk[Swift.min(start, stop)..<stop]
-            }
+        IteratorSequence(Iterator(groups, from: place(of: lower), upTo: upper))
     }
 
-    /// The first chunk whose last element is not less.
-    @inlinable func chunk(for element: Element) -> Int {
-        var low = 0
-        var high = chunks.count
-        while low < high {
-            let middle = (low + high) / 2
-            if let last = chunks[middle].last, last < element {
-                low = middle + 1
-            } else {
-                high = middle
-            }
-        }
-        return low
+    /// At most `limit` elements behind another, which need not be there; the first ones for nil.
+    ///
+    /// - Complexity: O(log n + limit).
+    @inlinable public func page(after element: Element?, limit: Int) -> [Element] {
+        let start = element.map { place(after: $0) } ?? Place()
+        return Array(IteratorSequence(Iterator(groups, from: start)).prefix(limit))
     }
 
-    /// Where an element stands in a chunk, or would stand.
-    @inlinable static func index(of element: Element, in chunk: [Element]) -> Int {
+    /// The element at a place; nil at the end.
+    @inlinable subscript(place: Place) -> Element? {
+        place.group < groups.count ? groups[place.group].chunks[place.chunk][place.index] : nil
+    }
+
+    /// The place of the first element that is not less.
+    @inlinable func place(of element: Element) -> Place {
+        var place = Place()
+        place.group = Self.first(groups) { ($0.chunks.last?.last).map { $0 < element } ?? false }
+        guard place.group < groups.count else { return place }
+        let chunks = groups[place.group].chunks
+        place.chunk = Self.first(chunks) { $0.last.map { $0 < element } ?? false }
+        place.index = Self.first(chunks[place.chunk]) { $0 < element }
+        return place
+    }
+
+    /// The place of the first element that is greater.
+    @inlinable func place(after element: Element) -> Place {
+        var place = place(of: element)
+        if let found = self[place], !(element < found) { advance(&place) }
+        return place
+    }
+
+    @inlinable func advance(_ place: inout Place) {
+        place.index += 1
+        guard place.index == groups[place.group].chunks[place.chunk].count else { return }
+        (place.chunk, place.index) = (place.chunk + 1, 0)
+        guard place.chunk == groups[place.group].chunks.count else { return }
+        (place.group, place.chunk) = (place.group + 1, 0)
+    }
+
+    /// The first item that is not before; the count where all are. They are in order.
+    @inlinable static func first<Item>(_ items: [Item], _ isBefore: (Item) -> Bool) -> Int {
         var low = 0
-        var high = chunk.count
+        var high = items.count
         while low < high {
             let middle = (low + high) / 2
-            if chunk[middle] < element { low = middle + 1 } else { high = middle }
+            if isBefore(items[middle]) { low = middle + 1 } else { high = middle }
         }
         return low
     }

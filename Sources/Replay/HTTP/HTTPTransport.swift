@@ -12,7 +12,7 @@ public final class HTTPTransport: Transport {
     /// Creates a transport. An endpoint that cannot be used is refused by `send`.
     ///
     /// - Parameters:
-    ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL.
+    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`.
     ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
     ///     altogether.
     ///   - allowsTokenInClear: whether a token may go over `http` to another machine, where anybody
@@ -22,7 +22,7 @@ public final class HTTPTransport: Transport {
         endpoint: URL, timeoutSeconds: Double = 30, allowsTokenInClear: Bool = false,
         account: AccountCheck = .ofLog
     ) {
-        self.endpoint = endpoint
+        self.endpoint = Self.eventsURL(of: endpoint)
         self.account = account
         client = BoundedHTTPClient(
             forSyncing: HTTPOptions(
@@ -32,7 +32,7 @@ public final class HTTPTransport: Transport {
     /// Creates a transport for a server behind a proxy that demands headers or a certificate.
     ///
     /// - Parameters:
-    ///   - endpoint: where batches are posted: the server's `…/v1/events`, an http or https URL.
+    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`.
     ///   - http: headers, certificate, proxy and limits. A request may take four times as long
     ///     altogether as the server may be silent.
     ///   - account: for which account of the server it ships and reads.
@@ -43,7 +43,7 @@ public final class HTTPTransport: Transport {
         endpoint: URL, http: HTTPOptions, account: AccountCheck = .ofLog
     ) throws(TransportError) {
         _ = try HTTPOrigin(endpoint: endpoint)
-        self.endpoint = endpoint
+        self.endpoint = Self.eventsURL(of: endpoint)
         self.account = account
         client = BoundedHTTPClient(forSyncing: http)
         try client.check()
@@ -60,6 +60,14 @@ public final class HTTPTransport: Transport {
             http: HTTPOptions(
                 headers: headers, certificate: certificate, timeoutSeconds: timeoutSeconds,
                 allowsTokenInClear: allowsTokenInClear), account: account)
+    }
+
+    /// Where batches are posted: a server's bare address stands for its `/v1/events`.
+    public static func eventsURL(of endpoint: URL) -> URL {
+        guard endpoint.path.isEmpty || endpoint.path == "/", endpoint.query == nil else {
+            return endpoint
+        }
+        return URL(string: "/v1/events", relativeTo: endpoint)?.absoluteURL ?? endpoint
     }
 
     /// Carries one request without saying whose log it is about.

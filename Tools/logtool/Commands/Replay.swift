@@ -50,7 +50,6 @@ struct Replay: AsyncParsableCommand {
     var keep: Side?
     @OptionGroup var output: OutputOptions
 
-    private static let eventsPath = "/v1/events"
     private static let receiveInterval = Duration.seconds(60)
 
     func validate() throws {
@@ -71,13 +70,10 @@ struct Replay: AsyncParsableCommand {
 
     /// The endpoint and its origin; a server's bare address stands for its `/v1/events`.
     private func endpoint() throws -> (url: URL, origin: HTTPOrigin) {
-        guard var url = URL(string: to), let origin = try? HTTPOrigin(endpoint: url) else {
+        guard let url = URL(string: to), let origin = try? HTTPOrigin(endpoint: url) else {
             throw ValidationError("--to takes an http or https URL without a user name.")
         }
-        if url.path.isEmpty || url.path == "/" {
-            url = URL(string: Self.eventsPath, relativeTo: url)?.absoluteURL ?? url
-        }
-        return (url, origin)
+        return (HTTPTransport.eventsURL(of: url), origin)
     }
 
     func run() async throws {

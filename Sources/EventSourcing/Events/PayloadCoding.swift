@@ -1,0 +1,79 @@
+// How a Codable payload becomes JSON, and what is said of one that cannot. Below EventPayload.
+
+import Foundation
+
+/// The coders of payloads that are Codable.
+enum PayloadCoding {
+    private static let encoder = {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        encoder.dateEncodingStrategy = .custom { date, encoder in
+            var container = encoder.singleValueContainer()
+            try container.encode(Timestamp(date).description)
+        }
+        return encoder
+    }()
+
+    private static let decoder = {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .custom { decoder in
+            let container = try decoder.singleValueContainer()
+            guard let text = try? container.decode(String.self) else {
+                return Date(timeIntervalSinceReferenceDate: try container.decode(Double.self))
+            }
+            guard let time = Timestamp(text) else {
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "'\(text)' is no date in ISO 8601 with a zone")
+            }
+            return time.date
+        }
+        return decoder
+    }()
+
+    static func encode(_ value: some Encodable) throws -> [UInt8] {
+        do {
+            return Array(try encoder.encode(value))
+        } catch let error as EncodingError {
+            guard case .invalidValue(let value, let context) = error else { throw error }
+            throw EventError(
+                .invalidData, "\(path(context.codingPath)) is \(value), which JSON cannot hold")
+        }
+    }
+
+    static func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) throws -> Value {
+        do {
+            return try decoder.decode(type, from: Data(json))
+        } catch let error as DecodingError {
+            throw EventError(.invalidData, description(of: error))
+        }
+    }
+
+    private static func description(of error: DecodingError) -> String {
+        switch error {
+        case .keyNotFound(let key, let context):
+            "\(path(context.codingPath + [key])) is missing"
+        case .valueNotFound(_, let context):
+            "\(path(context.codingPath)) is null or missing"
+        case .typeMismatch(let type, let context):
+            "\(path(context.codingPath)) is not of the type \(type)"
+        case .dataCorrupted(let context):
+            path(context.codingPath) + ": "
+                + (context.debugDescription.hasSuffix(".")
+                    ? String(context.debugDescription.dropLast()) : context.debugDescription)
+        @unknown default: "\(error)"
+        }
+    }
+
+    /// The members that lead to a value, as in `stops[2].name`.
+    private static func path(_ keys: [any CodingKey]) -> String {
+        var path = ""
+        for key in keys {
+            if let index = key.intValue {
+                path += "[\(index)]"
+            } else {
+                path += (path.isEmpty ? "" : ".") + key.stringValue
+            }
+        }
+        return path.isEmpty ? "the data" : path
+    }
+}
