@@ -46,9 +46,7 @@ struct Repair: AsyncParsableCommand {
         let found = try? Verification(of: directory, POSIXFileSystem()) { _ in }
         let repair = LogRepair(
             directory, account: account, keptStates: LogRepair.statesOfStores,
-            wrongCheckpoints: (found?.checkpoints.findings ?? []).reduce(into: [:]) {
-                $0[$1.segment] = $1.detail
-            },
+            wrongCheckpoints: found?.wrongCheckpoints ?? [:],
             environment: LogEnvironment(fileSystem: CountingFileSystem(progress)))
         let report = yes ? try repair.repair() : try repair.plan()
         progress.finish()

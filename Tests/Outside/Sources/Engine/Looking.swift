@@ -1,6 +1,7 @@
 // The code of the article "Looking into a log".
 
 import Daybook
+import Foundation
 
 package enum Looking {
     package static func back(_ store: EventStore, to position: Position) async throws -> Int {
@@ -33,6 +34,19 @@ package enum Looking {
             index(event)
         }
         // Looking-4 ends
+    }
+
+    package static func mend(_ url: URL, to newURL: URL) async throws -> EventStore? {
+        // Looking-5 begins
+        do {
+            return try await EventStore.open(at: url, views: [Habits.self])
+        } catch let error as LogError where error.code == .corrupt {
+            let maintenance = try LogMaintenance(at: url, views: [Habits.self])
+            let report = try await maintenance.salvage(to: newURL)
+            print("\(report.lostCount.map { "\($0)" } ?? "some") changes could not be read")
+            return try await EventStore.open(at: newURL, views: [Habits.self])
+        }
+        // Looking-5 ends
     }
 
     package static func outbox(_ store: EventStore) -> Int {

@@ -78,6 +78,28 @@ import Testing
         #expect(try await last == Position(2))
     }
 
+    @Test func `a damaged log is salvaged into a new one`() async throws {
+        let folder = try Folder()
+        let store = try await OwnEvents.open(at: folder.log)
+        #expect(try await OwnEvents.record(in: store) == 20)
+        #expect(try await OwnEvents.decide(in: store) == 40)
+        try await store.close()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.log.path)
+        let segment = folder.log.appending(path: try #require(names.first { $0.hasSuffix(".lz4") }))
+        var bytes = try Data(contentsOf: segment)
+        // In the only frame: its last commit.
+        let place = try #require(
+            bytes.range(of: Data("reading".utf8), options: .backwards)?.lowerBound)
+        bytes[place] ^= 0xFF
+        try bytes.write(to: segment)
+        try FileManager.default.removeItem(at: folder.log.appending(path: "checkpoints"))
+        let target = folder.url.appending(path: "salvaged")
+        let salvaged = try #require(try await Looking.mend(folder.log, to: target))
+        #expect((salvaged.view(Habits.self).minutes["reading"] ?? 0) < 60)
+        #expect(FileManager.default.fileExists(atPath: target.path))
+        try await salvaged.close()
+    }
+
     @Test func `an app's own event changes its form from one release to the next`() async throws {
         let folder = try Folder()
         #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lake"])

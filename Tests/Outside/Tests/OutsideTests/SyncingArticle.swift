@@ -23,7 +23,7 @@ func keepInStep(_ store: EventStore, with server: any Transport) -> Task<Void, a
     let store = try await openHabits()
     try await store.append(HabitDone(habit: "reading", minutes: 20))
     #expect(store.outboxCount.current == 1)
-    let syncing = keepInStep(store, with: PickyServer())
+    let syncing = keepInStep(store, with: pickyServer())
     while store.view(Outbox.self).count > 0 { try await Task.sleep(for: .milliseconds(10)) }
     syncing.cancel()
     _ = await syncing.result
@@ -112,7 +112,7 @@ func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
     for habit in ["reading", "juggling", "chess"] {
         try await store.append(HabitDone(habit: habit, minutes: 20))
     }
-    _ = try await Replayer(store, transport: PickyServer()).run()
+    _ = try await Replayer(store, transport: pickyServer()).run()
     try await decide(store) { $0.entityId == "chess" }
     #expect(store.view(Habits.self).minutes == ["reading": 20, "chess": 20])
     // To be sent again.

@@ -84,18 +84,10 @@ func open(_ files: any FileSystem) async throws -> EventStore {
 
 // Testing-5 begins
 /// A server that knows one habit only, reading.
-final class PickyServer: Transport {
-    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
-        guard case .append(let batch) = request else {
-            return TransportReply(status: 200, body: Array("[]".utf8))
-        }
-        let events = try JSONSerialization.jsonObject(with: Data(batch)) as? [[String: Any]]
-        let verdicts = (events ?? []).map { event in
-            let isKnown = event["subject"] as? String == "reading"
-            return ["id": event["id"], "status": isKnown ? "applied" : "rejected"]
-        }
-        let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
-        return TransportReply(status: 200, body: Array(body))
+func pickyServer() -> InMemorySyncServer {
+    InMemorySyncServer { event in
+        event.subject == "reading"
+            ? nil : Verdict(id: event.id, status: .rejected, detail: "no such habit")
     }
 }
 
@@ -104,13 +96,33 @@ final class PickyServer: Transport {
         rules: [.of(HabitDone.self, action: "DO_HABIT")], views: [Habits.self])
     try await store.append(HabitDone(habit: "reading", minutes: 20))
     try await store.append(HabitDone(habit: "juggling", minutes: 20))
-    let report = try await Replayer(store, transport: PickyServer()).run()
+    let report = try await store.sync(over: pickyServer())
     #expect(report.applied == 1 && report.rejected == 1)
     let entries = store.view(Outbox.self).entries()
     #expect(entries.map(\.entityId) == ["juggling"] && entries.map(\.status) == [.failed])
     try await store.close()
 }
 // Testing-5 ends
+
+// Testing-8 begins
+@Test func twoDevicesShowTheSame() async throws {
+    let server = InMemorySyncServer()
+    let clock = VirtualClock()
+    func device() async throws -> EventStore {
+        try await EventStore.inMemory(
+            rules: [.of(HabitDone.self, action: "DO_HABIT")], views: [Habits.self],
+            clock: { clock.date })
+    }
+    let (phone, tablet) = (try await device(), try await device())
+    try await phone.append(HabitDone(habit: "reading", minutes: 20))
+    clock.advance(by: .seconds(60))
+    try await tablet.append(HabitDone(habit: "reading", minutes: 10))
+    for store in [phone, tablet, phone] { try await store.sync(over: server) }
+    #expect(phone.view(Habits.self).minutes == ["reading": 30])
+    #expect(tablet.view(Habits.self).minutes == ["reading": 30])
+    for store in [phone, tablet] { try await store.close() }
+}
+// Testing-8 ends
 
 // Testing-6 begins
 struct HabitHistory: StateMachine {

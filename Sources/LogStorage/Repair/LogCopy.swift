@@ -1,0 +1,76 @@
+// Copies a log's folder, so that the copy can be repaired and the log stays as it is. Spec/format/repair.md.
+
+/// A copy of a log's folder, with all that is in it but what repairs have set aside.
+package struct LogCopy {
+    private let environment: LogEnvironment
+    private let files: any FileSystem
+    private let directory: String
+    private let target: String
+
+    /// - Parameters:
+    ///   - directory: the log's folder.
+    ///   - target: the folder of the copy, which does not exist; its parent does.
+    ///   - reading: what the log is read through; nil for the environment's file system.
+    package init(
+        of directory: String, to target: String, environment: LogEnvironment,
+        reading files: (any FileSystem)? = nil
+    ) {
+        self.environment = environment
+        self.files = files ?? environment.fileSystem
+        self.directory = directory
+        self.target = target
+    }
+
+    /// How many bytes are copied at a time.
+    private static let pieceBytes = 1024 * 1024
+
+    /// Copies the folder. No writer may have the log open. Durable on return; after an error there is no copy.
+    ///
+    /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `diskFull`, `readOnly`, `io`.
+    /// - Complexity: O(bytes of the folder); memory for 1 MiB.
+    package func run() throws(LogError) {
+        _ = try LogDirectory.segments(of: directory, environment.fileSystem)
+        let lock = try WriterLock(directory, environment)
+        defer { withExtendedLifetime(lock) {} }
+        do throws(FileError) {
+            try copyFolder(directory, target)
+            try environment.fileSystem.syncDirectory(parent(of: target))
+        } catch {
+            try? environment.fileSystem.removeAll(target)
+            throw LogError(error)
+        }
+    }
+
+    private func parent(of path: String) -> String {
+        let parent = path.split(separator: "/").dropLast().joined(separator: "/")
+        return path.hasPrefix("/") ? "/" + parent : parent.isEmpty ? "." : parent
+    }
+
+    private func copyFolder(_ folder: String, _ copy: String) throws(FileError) {
+        try environment.fileSystem.createDirectory(copy)
+        for name in try files.list(folder) where name != LogDirectory.quarantine {
+            let (source, destination) = (folder + "/" + name, copy + "/" + name)
+            do throws(FileError) {
+                try copyFile(source, destination)
+            } catch {
+                guard error.code == .wrongKind else { throw error }
+                try copyFolder(source, destination)
+            }
+        }
+        try environment.fileSystem.syncDirectory(copy)
+    }
+
+    private func copyFile(_ source: String, _ destination: String) throws(FileError) {
+        let file = try files.open(source, .read)
+        let size = try file.size()
+        let copy = try environment.fileSystem.open(destination, .createNew)
+        var offset = 0
+        while offset < size {
+            let piece = try file.read(at: offset, count: min(Self.pieceBytes, size - offset))
+            guard !piece.isEmpty else { break }
+            try copy.write(piece, at: offset)
+            offset += piece.count
+        }
+        try copy.sync()
+    }
+}

@@ -1,0 +1,180 @@
+// An app whose log is damaged finds out what is wrong, and gets its user's data back as far as they are
+// intact. Spec/format/repair.md.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+private struct Step: EventPayload, Codable {
+    static let type = "com.example.step"
+    var number: Int
+    var subject: String? { "\(number)" }
+}
+
+private struct Steps: Projection, Codable {
+    static let name = "steps"
+    static let version = 1
+    private(set) var numbers: [Int] = []
+    mutating func fold(_ event: Event) {
+        if let step = try? event.payload(as: Step.self) { numbers.append(step.number) }
+    }
+}
+
+@Suite struct MaintenanceTests {
+    private static let rules: [EventRule] = [.of(Step.self, action: "STEP")]
+    private static let url = URL(filePath: "/log")
+
+    private func open(_ files: InMemoryFileSystem, _ url: URL = url) async throws -> EventStore {
+        try await EventStore.open(
+            at: url, account: "a", rules: Self.rules, views: [Steps.self],
+            environment: LogEnvironment(fileSystem: files))
+    }
+
+    private func maintenance(_ files: InMemoryFileSystem) throws -> LogMaintenance {
+        try LogMaintenance(
+            at: Self.url, rules: Self.rules, views: [Steps.self],
+            environment: LogEnvironment(fileSystem: files))
+    }
+
+    /// A log of 2,000 events with, if asked for, a damaged byte in its middle.
+    private func log(damaged: Bool) async throws -> InMemoryFileSystem {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        for start in stride(from: 0, to: 2_000, by: 100) {
+            try await store.append((start..<start + 100).map { try EventDraft(Step(number: $0)) })
+        }
+        try await store.close()
+        if damaged {
+            let segment = try #require(files.list("/log").first { $0.hasSuffix(".lz4") })
+            let path = "/log/" + segment
+            let file = try files.open(path, .readWrite)
+            let middle = try file.size() / 2
+            let byte = try file.read(at: middle, count: 1)
+            try file.write([byte[0] ^ 0xFF], at: middle)
+            // Without it, opening need not read what is damaged.
+            try files.removeAll("/log/checkpoints")
+        }
+        return files
+    }
+
+    /// The content of every file in a folder, by its name.
+    private func content(_ files: InMemoryFileSystem, _ folder: String) throws -> [String: [UInt8]]
+    {
+        var content: [String: [UInt8]] = [:]
+        for name in try files.list(folder) {
+            guard let file = try? files.open(folder + "/" + name, .read) else { continue }
+            content[name] = try file.read(at: 0, count: try file.size())
+        }
+        return content
+    }
+
+    @Test(.verifies("REP-6"))
+    func `a sound log is intact, also while a store has it open`() async throws {
+        let files = try await log(damaged: false)
+        let store = try await open(files)
+        let parts = Mutex<[Double]>([])
+        let report = try await maintenance(files).verify { part in
+            parts.withLock { $0.append(part) }
+        }
+        #expect(report.isIntact && report.events == 2_000 && report.last == Position(2_000))
+        #expect(parts.withLock { $0 == $0.sorted() && $0.last == 1 })
+        try await store.close()
+        #expect(try await maintenance(files).repair(isTrial: true).damage == [])
+    }
+
+    @Test(.verifies("REP-6"))
+    func `a damaged log is salvaged into a new one, and stays as it is`() async throws {
+        let files = try await log(damaged: true)
+        let damaged = await #expect(throws: LogError.self) { _ = try await open(files) }
+        #expect(damaged?.code == .corrupt)
+        let found = try await maintenance(files).verify()
+        #expect(!found.isIntact && found.events < 2_000)
+        let before = try content(files, "/log")
+        let target = URL(filePath: "/salvaged")
+        let report = try await maintenance(files).salvage(to: target)
+        #expect(try content(files, "/log") == before)
+        let lost = try #require(report.lostCount)
+        #expect(lost > 0 && !report.damage.isEmpty)
+        let store = try await open(files, target)
+        let numbers = store.view(Steps.self).numbers
+        #expect(numbers.count + lost == 2_000)
+        let missing = Set(0..<2_000).subtracting(numbers).map { UInt64($0 + 1) }
+        #expect(
+            missing.allSatisfy { position in
+                report.lost.contains { $0.contains(Position(position)) }
+            })
+        // And it is a log as any other.
+        try await store.append(Step(number: 5_000))
+        try await store.close()
+        let again = await #expect(throws: LogError.self) {
+            try await maintenance(files).salvage(to: target)
+        }
+        #expect(again?.code == .io)
+    }
+
+    @Test(.verifies("REP-6"))
+    func `a damaged log is repaired in place, and what was replaced is set aside`() async throws {
+        let files = try await log(damaged: true)
+        let planned = try await maintenance(files).repair(isTrial: true)
+        await #expect(throws: LogError.self) { _ = try await open(files) }
+        let done = try await maintenance(files).repair()
+        #expect(done.lost == planned.lost && done.lostCount == planned.lostCount)
+        #expect(try !files.list("/log/quarantine").isEmpty)
+        let store = try await open(files)
+        #expect(store.view(Steps.self).numbers.count + (done.lostCount ?? 0) == 2_000)
+        try await store.close()
+    }
+
+    @Test(.verifies("REP-6"))
+    func `an open log is neither repaired nor salvaged`() async throws {
+        let files = try await log(damaged: false)
+        let store = try await open(files)
+        let maintenance = try maintenance(files)
+        for attempt in 0..<2 {
+            let error = await #expect(throws: LogError.self) {
+                if attempt == 0 {
+                    try await maintenance.repair()
+                } else {
+                    try await maintenance.salvage(to: URL(filePath: "/copy"))
+                }
+            }
+            #expect(error?.code == .locked)
+        }
+        #expect(throws: FileError.self) { try files.list("/copy") }
+        try await store.close()
+    }
+
+    @Test(.verifies("REP-6"))
+    func `a cancelled verification ends with an error`() async throws {
+        let files = try await log(damaged: false)
+        let maintenance = try maintenance(files)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await maintenance.verify()
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test(.verifies("REP-6"))
+    func `on a disk, files that belong to the log come along`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let log = folder.appending("log")
+        let store = try await EventStore.open(at: log, rules: Self.rules)
+        try await store.append(Step(number: 1))
+        try await store.close()
+        try FileManager.default.createDirectory(
+            at: log.appending(path: "files"), withIntermediateDirectories: true)
+        try Data("image".utf8).write(to: log.appending(path: "files/a"))
+        let report = try await LogMaintenance(at: log, rules: Self.rules)
+            .salvage(to: folder.appending("copy"))
+        #expect(report.lostCount == 0)
+        let copied = folder.appending("copy").appending(path: "files/a")
+        #expect(try Data(contentsOf: copied) == Data("image".utf8))
+        let mode = try FileManager.default.attributesOfItem(atPath: copied.path)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+    }
+}
