@@ -145,7 +145,7 @@ let package = Package(
         .executableTarget(
             name: "logtool",
             dependencies: [
-                "DaybookOffline", "LogFormat", "LogStorage", "StandardStreams",
+                "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage", "StandardStreams",
                 forTools("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -156,8 +156,9 @@ public struct LogMaintenance: Sendable {
         do {
             return try await withTaskCancellationHandler {
                 try await BlockingWork.run { [directory, environment] in
-                    let total = CountingFileSystem.bytes(
-                        of: directory, in: environment.fileSystem, verifying: true)
+                    let total = LogReader(
+                        directory, fileSystem: environment.fileSystem
+                    ).bytesToRead(verifying: true)
                     let files = CountingFileSystem(environment.fileSystem) {
                         bytes throws(FileError) in
                         guard !isCancelled.load(ordering: .relaxed) else {

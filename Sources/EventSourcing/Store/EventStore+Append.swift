@@ -292,7 +292,9 @@ extension EventStore {
             found = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
         } else if let removed = try log.removed(id: id.integer) {
-            guard draft().isContent(of: removed.hashes) else { throw EventError.idReused(id, at: removed.position) }
+            guard draft().isContent(of: removed.hashes) else {
+                throw EventError.idReused(id, at: removed.position)
+            }
             return Appended(id: id, position: removed.position, isNew: false)
         } else {
             return nil

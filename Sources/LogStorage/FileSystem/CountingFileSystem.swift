@@ -15,17 +15,6 @@ package struct CountingFileSystem: ForwardingFileSystem {
         self.onRead = onRead
     }
 
-    /// The bytes that reading a log takes; 0 where they cannot be told.
-    ///
-    /// - Parameter verifying: whether the digests of sealed segments are read as well.
-    package static func bytes(
-        of directory: String, in fileSystem: any FileSystem = POSIXFileSystem(),
-        verifying: Bool = false
-    ) -> Int {
-        let outline = (try? LogReader(directory, fileSystem: fileSystem).outline()) ?? []
-        return outline.reduce(0) { $0 + (verifying && $1.isSealed ? 2 : 1) * $1.bytes }
-    }
-
     package func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         CountingFile(try base.open(path, mode), onRead)
     }

@@ -109,6 +109,14 @@ package struct LogReader: Sendable {
         package var compactedThrough: Position
     }
 
+    /// The bytes that reading the whole log takes, to tell how far it is; 0 where they are not known.
+    ///
+    /// - Parameter verifying: whether the digests of sealed segments are read as well.
+    /// - Complexity: O(segments).
+    package func bytesToRead(verifying: Bool = false) -> Int {
+        ((try? outline()) ?? []).reduce(0) { $0 + (verifying && $1.isSealed ? 2 : 1) * $1.bytes }
+    }
+
     /// The segments, oldest first.
     ///
     /// - Throws: `LogError`.

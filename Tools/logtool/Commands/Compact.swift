@@ -35,7 +35,7 @@ struct Compact: AsyncParsableCommand {
 
     private func preview() throws -> CompactionReport {
         // Once to fold the states, once to judge the lines.
-        let bytes = 2 * CountingFileSystem.bytes(of: directory)
+        let bytes = 2 * LogReader(directory).bytesToRead()
         let progress = Progress("read", of: .bytes(bytes))
         defer { progress.finish() }
         return try CompactionPreview(

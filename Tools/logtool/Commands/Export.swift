@@ -80,7 +80,7 @@ struct Export: AsyncParsableCommand {
         var summary = ExportSummary()
         var damage: LogError?
         let progress = Progress(
-            "exported", of: .bytes(CountingFileSystem.bytes(of: directory)))
+            "exported", of: .bytes(LogReader(directory).bytesToRead()))
         do {
             try export(to: file, &summary, progress)
         } catch let error as LogError where error.code == .corrupt {

@@ -53,7 +53,7 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
         // Compaction may take out what was just read about.
         for _ in 1...3 {
             let progress = Progress(
-                "exported", of: .bytes(2 * CountingFileSystem.bytes(of: directory)))
+                "exported", of: .bytes(2 * LogReader(directory).bytesToRead()))
             defer { progress.finish() }
             let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
             let catalogue = OfflineModel.catalogue

@@ -138,7 +138,7 @@ struct Inspect: AsyncParsableCommand {
     // MARK: Summary
 
     private func summarise() throws {
-        let progress = Progress("read", of: .bytes(CountingFileSystem.bytes(of: directory)))
+        let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         var outbox = Outbox()
         var plot = LogPlot()

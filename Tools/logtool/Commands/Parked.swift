@@ -78,7 +78,7 @@ struct Parked: AsyncParsableCommand {
     // MARK: Listing
 
     private func list() throws {
-        let progress = Progress("read", of: .bytes(CountingFileSystem.bytes(of: directory)))
+        let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         let (outbox, outcome) = try reader.fold(
             catalogue: OfflineModel.catalogue, from: { Outbox() }

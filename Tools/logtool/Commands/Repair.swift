@@ -39,7 +39,7 @@ struct Repair: AsyncParsableCommand {
     }
 
     private func work() throws {
-        let total = CountingFileSystem.bytes(of: directory, verifying: true)
+        let total = LogReader(directory).bytesToRead(verifying: true)
         let progress = Progress("examined", unit: nil, of: .bytes(total))
         defer { progress.finish() }
         // What cannot be verified at all is judged by its files alone.

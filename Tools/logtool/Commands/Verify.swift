@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import DaybookOffline
+import LogStorage
 import Foundation
 
 struct Verify: AsyncParsableCommand {
@@ -24,7 +25,7 @@ struct Verify: AsyncParsableCommand {
 
     private func work() throws {
         let progress = Progress(
-            "verified", of: .bytes(CountingFileSystem.bytes(of: directory, verifying: true)))
+            "verified", of: .bytes(LogReader(directory).bytesToRead(verifying: true)))
         let found = try Verification(of: directory, CountingFileSystem(progress)) {
             progress.update($0)
         }

@@ -41,7 +41,7 @@ struct Views: AsyncParsableCommand {
     }
 
     private func work() throws {
-        let progress = Progress("folded", of: .bytes(CountingFileSystem.bytes(of: directory)))
+        let progress = Progress("folded", of: .bytes(LogReader(directory).bytesToRead()))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         try refuseWhatIsGone(reader)
         let wantsOutbox = name == nil || name == Outbox.name

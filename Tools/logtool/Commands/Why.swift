@@ -47,7 +47,7 @@ struct Why: AsyncParsableCommand {
     }
 
     private func read(_ id: UUID) throws -> EventStory {
-        let progress = Progress("read", of: .bytes(CountingFileSystem.bytes(of: directory)))
+        let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
         defer { progress.finish() }
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         var story = EventStory(
