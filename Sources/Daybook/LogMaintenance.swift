@@ -1,4 +1,4 @@
-// Looking after a log that no store has open: is it intact, and what to do if it is not. What `logtool
+// Verifies, repairs and salvages a log that no store has open: what `logtool
 // verify` and `logtool repair` do, for an app. Spec/format/repair.md.
 
 import EventSourcing
@@ -56,7 +56,7 @@ public struct LogMaintenance: Sendable {
     public func verify(
         progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> VerificationReport {
-        let found = try await reading(progress) { files in
+        let found = try await withCountedReads(progress) { files in
             try Verification(of: directory, files, catalogue: catalogue, views: views) { _ in }
         }
         return VerificationReport(
@@ -69,7 +69,7 @@ public struct LogMaintenance: Sendable {
             })
     }
 
-    /// Puts a damaged log in order again: what is intact keeps its position, and every file that is changed
+    /// Repairs a damaged log: what is intact keeps its position, and every file that is changed
     /// is first moved to the folder `quarantine/` of the log. No store may have the log open. Durable on
     /// return; after an error or a kill, repair again.
     ///
@@ -93,34 +93,32 @@ public struct LogMaintenance: Sendable {
         }
     }
 
-    /// Copies the log into a new folder and repairs the copy; the damaged log stays as it is. The way out for
+    /// Copies the log into a new folder and repairs the copy; the files of the damaged log stay as they are,
+    /// but for its lock, which is held meanwhile. Links in the folder are left out. The way out for
     /// an app whose log cannot be opened: open the copy, and keep the old folder until it is no longer
     /// needed. Durable on return.
     ///
     /// - Parameters:
     ///   - url: the folder of the copy, which must not exist; its parent must.
-    ///   - progress: called with the part of the old log that has been read, from 0 to 1.
-    /// - Returns: what was mended in the copy, and the positions that are lost.
-    /// - Throws: as `repair`; `LogError` (`io`) where the folder exists. After an error there is no copy.
+    ///   - progress: called with the part of the log that has been copied, about, from 0 to 1.
+    /// - Returns: what was repaired in the copy, and the positions that are lost.
+    /// - Throws: as `repair`; `LogError` (`io`) where the folder exists or
+    ///   would lie in the log's, and for a file that cannot be read. After an error there is no copy.
     /// - Complexity: O(bytes of the log).
     @discardableResult
     public func salvage(
         to url: URL, progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> RepairSummary {
         let copy = try url.localPath()
-        let files = environment.fileSystem
-        guard (try? files.list(copy)) == nil else {
-            throw LogError(.io, path: copy, "the folder exists. Name one that does not")
+        try await withCountedReads(progress) { files in
+            try LogCopy(
+                of: directory, to: copy, environment: environment, reading: files
+            ).run()
         }
         do {
-            try await reading(progress) { counting in
-                try LogCopy(
-                    of: directory, to: copy, environment: environment, reading: counting
-                ).run()
-            }
             return try await LogMaintenance(self, at: copy).repair()
         } catch {
-            try? files.removeAll(copy)
+            try? environment.fileSystem.removeAll(copy)
             throw error
         }
     }
@@ -138,15 +136,15 @@ public struct LogMaintenance: Sendable {
         _ progress: (@Sendable (Double) -> Void)?
     ) async throws -> [String: String] {
         do {
-            return try await reading(progress) { files in
+            return try await withCountedReads(progress) { files in
                 try Verification(of: directory, files, catalogue: catalogue, views: views) { _ in }
                     .wrongCheckpoints
             }
         } catch is LogError { return [:] }
     }
 
-    /// Runs work that reads the log once, off the cooperative pool, until the task is cancelled.
-    private func reading<Result: Sendable>(
+    /// Runs work that reads the log, off the cooperative pool, until the task is cancelled.
+    private func withCountedReads<Result: Sendable>(
         _ progress: (@Sendable (Double) -> Void)?,
         _ body: @escaping @Sendable (any FileSystem) throws -> Result
     ) async throws -> Result {
@@ -205,7 +203,7 @@ public struct VerificationReport: Hashable, Sendable {
     public let unfinishedBytes: Int
     /// All that is damaged.
     public let damage: [LogDamage]
-    /// Whether nothing is damaged.
+    /// True if no damage was found.
     public var isIntact: Bool { damage.isEmpty }
 }
 

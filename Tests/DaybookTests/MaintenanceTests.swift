@@ -151,11 +151,60 @@ private struct Steps: Projection, Codable {
     func `a cancelled verification ends with an error`() async throws {
         let files = try await log(damaged: false)
         let maintenance = try maintenance(files)
-        let task = Task {
-            withUnsafeCurrentTask { $0?.cancel() }
-            return try await maintenance.verify()
+        func cancelled(
+            _ work: @escaping @Sendable (@escaping @Sendable () -> Void) async throws -> Void
+        )
+            async
+        {
+            let began = DispatchSemaphore(value: 0)
+            let goOn = DispatchSemaphore(value: 0)
+            let isFirst = Atomic(true)
+            let task = Task {
+                // The first look at the progress waits until the task is cancelled.
+                try await work {
+                    guard isFirst.exchange(false, ordering: .relaxed) else { return }
+                    began.signal()
+                    goOn.wait()
+                }
+            }
+            await withCheckedContinuation { done in
+                DispatchQueue.global().async {
+                    began.wait()
+                    task.cancel()
+                    goOn.signal()
+                    done.resume()
+                }
+            }
+            await #expect(throws: CancellationError.self) { try await task.value }
         }
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await cancelled { look in _ = try await maintenance.verify { _ in look() } }
+        await cancelled { look in
+            try await maintenance.salvage(to: URL(filePath: "/copy")) { _ in look() }
+        }
+        #expect(throws: FileError.self) { try files.list("/copy") }
+    }
+
+    @Test(.verifies("REP-6"), arguments: ["a file", "a link", "in the log", "the log"])
+    func `nothing that exists is replaced by a copy`(target: String) async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let log = folder.appending("log")
+        try await EventStore.open(at: log, rules: Self.rules).close()
+        let file = try folder.file("file", content: "mine")
+        let link = folder.appending("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: log)
+        let targets = [
+            "a file": file, "a link": link, "in the log": log.appending(path: "copy"),
+            "the log": log,
+        ]
+        let before = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
+        let error = await #expect(throws: LogError.self) {
+            try await LogMaintenance(at: log, rules: Self.rules)
+                .salvage(to: try #require(targets[target]))
+        }
+        #expect(error?.code == .io)
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before)
+        #expect(try String(contentsOf: file, encoding: .utf8) == "mine")
     }
 
     @Test(.verifies("REP-6"))
@@ -169,6 +218,8 @@ private struct Steps: Projection, Codable {
         try FileManager.default.createDirectory(
             at: log.appending(path: "files"), withIntermediateDirectories: true)
         try Data("image".utf8).write(to: log.appending(path: "files/a"))
+        try FileManager.default.createSymbolicLink(
+            at: log.appending(path: "files/link"), withDestinationURL: folder.appending("log"))
         let report = try await LogMaintenance(at: log, rules: Self.rules)
             .salvage(to: folder.appending("copy"))
         #expect(report.lostCount == 0)
@@ -176,5 +227,13 @@ private struct Steps: Projection, Codable {
         #expect(try Data(contentsOf: copied) == Data("image".utf8))
         let mode = try FileManager.default.attributesOfItem(atPath: copied.path)[.posixPermissions]
         #expect(mode as? Int == 0o600)
+        for path in ["copy", "copy/files"] {
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: folder.appending(path).path)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+        }
+        let names = try FileManager.default.contentsOfDirectory(
+            atPath: folder.appending("copy/files").path)
+        #expect(names == ["a"])
     }
 }

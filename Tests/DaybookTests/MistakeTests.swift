@@ -1,5 +1,5 @@
-// What an app developer gets to read who makes a mistake on the first day: a type to switch over, a
-// sentence that says what happened, and what to do next.
+// A mistake of the first day is answered by a type to switch over, a sentence that says what happened, and
+// what to do next.
 
 import Daybook
 import DaybookTestKit
@@ -255,6 +255,13 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
         #expect(try Trip(json: json).start == date)
         let old = #"{"name":"a","nights":1,"start":\#(date.timeIntervalSinceReferenceDate)}"#
         #expect(try Trip(json: Array(old.utf8)).start == date)
+    }
+
+    @Test func `a date that is no number is refused`() {
+        let error = #expect(throws: EventError.self) {
+            try Trip(name: "a", start: Date(timeIntervalSince1970: .nan)).json()
+        }
+        #expect(error?.detail == "start is nan, which JSON cannot hold")
     }
 
     @Test(arguments: [

@@ -63,11 +63,23 @@ import Testing
         }
         try Property.check("copy + changes = index", runs: 60) { choices in
             var model: [Int: Int] = [:]
-            let most = choices.int(in: 1...3_000)
-            for _ in 0..<choices.int(in: 0...1_500) { model[choices.int(in: 0...most)] = 0 }
+            // So many that there are several groups.
+            let most = choices.int(in: 1...20_000)
+            let step = choices.int(in: 1...5)
+            for place in stride(from: 0, to: most, by: step) { model[place] = 0 }
             var index = SortedIndex(
                 sorted: model.sorted { $0.key < $1.key }.map { Item(place: $0, content: $1) })
             let copy = index
+            // Some runs remove whole groups, or fill them until they split.
+            let (removes, fills) = (choices.bool(), choices.bool())
+            for place in 0..<choices.int(in: 0...most) {
+                if removes, model.removeValue(forKey: place) != nil {
+                    index.remove(Item(place: place, content: 0))
+                } else if fills, model[place] == nil {
+                    index.insert(Item(place: place, content: 0))
+                    model[place] = 0
+                }
+            }
             for step in 0..<choices.int(in: 0...60) {
                 let place = choices.int(in: 0...most)
                 let old = model[place].map { Item(place: place, content: $0) }

@@ -82,9 +82,14 @@ public struct NoteList: RandomAccessCollection, StructureSharing, Equatable, Sen
     /// An empty list.
     public init() {}
 
-    /// A list of notes in any order. O(n log n).
+    /// A list of notes in any order; of two with one id and time of origin, the first. O(n log n).
     public init(_ notes: some Sequence<Note>) {
-        self.notes = SortedIndex(sorted: notes.map(ListedNote.init).sorted())
+        var sorted: [ListedNote] = []
+        for note in notes.map(ListedNote.init).sorted() where sorted.last.map({ $0 < note }) ?? true
+        {
+            sorted.append(note)
+        }
+        self.init(sorted: sorted)
     }
 
     public init(arrayLiteral notes: Note...) { self.init(notes) }
@@ -94,21 +99,21 @@ public struct NoteList: RandomAccessCollection, StructureSharing, Equatable, Sen
     public var startIndex: Int { 0 }
     public var endIndex: Int { notes.count }
 
-    /// The note at an offset. O(n / 128).
+    /// The note at an offset. O(n / 2,048): iterate rather than index.
     public subscript(position: Int) -> Note { notes[position].note }
 
     public func makeIterator() -> some IteratorProtocol<Note> {
         notes.lazy.map(\.note).makeIterator()
     }
 
-    /// At most `limit` notes behind another, which may have been deleted meanwhile; the oldest for nil.
+    /// At most `limit` notes after another, which may have been deleted meanwhile; the oldest for nil.
     ///
     /// - Complexity: O(log n + limit).
     public func page(after note: Note?, limit: Int) -> [Note] {
         notes.page(after: note.map(ListedNote.init), limit: limit).map(\.note)
     }
 
-    /// What changed since another state of the list. O(n / 128) where little did, and the changes.
+    /// What changed since another state of the list. O(n / 2,048) where little did, and the changes.
     public func changes(since other: NoteList) -> CollectionDifference<Note> {
         typealias Change = CollectionDifference<Note>.Change
         let changes = notes.changes(since: other.notes).map { change -> Change in
@@ -145,7 +150,7 @@ extension ListedNote {
 }
 
 extension ViewQuery where Value == NoteList {
-    /// At most `limit` notes behind another, which may have been deleted meanwhile; the oldest for nil.
+    /// At most `limit` notes after another, which may have been deleted meanwhile; the oldest for nil.
     public func page(after note: Note? = nil, limit: Int) -> ViewQuery<[Note]> {
         map { $0.page(after: note, limit: limit) }
     }
@@ -276,7 +281,7 @@ public struct NotesView: ListableView {
 }
 
 extension NotesView {
-    /// What stands first in an encoded entry.
+    /// The first byte of an encoded entry.
     private enum Tag {
         static let deleted: UInt8 = 0
         static let waiting: UInt8 = 1

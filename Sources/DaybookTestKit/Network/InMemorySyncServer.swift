@@ -93,23 +93,27 @@ public final class InMemorySyncServer: Transport {
     }
 
     private func accept(_ draft: EventDraft, _ line: [UInt8]) -> Verdict {
-        let known = state.withLock { state in state.indexes[draft.id].map { state.events[$0] } }
-        if let known {
-            return known == draft
+        if let known = state.withLock({ Self.known(draft, in: $0) }) { return known }
+        var answer = verdict(draft) ?? Verdict(id: draft.id, status: .applied)
+        answer.id = draft.id
+        guard answer.status == .applied || answer.status == .duplicate else { return answer }
+        return state.withLock { state in
+            // Another request may have brought it meanwhile.
+            if let known = Self.known(draft, in: state) { return known }
+            state.indexes[draft.id] = state.events.count
+            state.events.append(draft)
+            state.lines.append(line)
+            return answer
+        }
+    }
+
+    /// The answer to an event whose id the server has; nil for any other.
+    private static func known(_ draft: EventDraft, in state: State) -> Verdict? {
+        state.indexes[draft.id].map { index in
+            state.events[index] == draft
                 ? Verdict(id: draft.id, status: .duplicate)
                 : Verdict(id: draft.id, status: .rejected, code: "id_reused")
         }
-        var answer = verdict(draft) ?? Verdict(id: draft.id, status: .applied)
-        answer.id = draft.id
-        if answer.status == .applied || answer.status == .duplicate {
-            state.withLock { state in
-                guard state.indexes[draft.id] == nil else { return }
-                state.indexes[draft.id] = state.events.count
-                state.events.append(draft)
-                state.lines.append(line)
-            }
-        }
-        return answer
     }
 
     private func page(after cursor: String?) -> TransportReply {

@@ -35,8 +35,9 @@ extension EventPayload where Self: Codable {
         self = try PayloadCoding.decode(Self.self, json)
     }
 
-    /// Encodes JSON, members sorted, dates in ISO 8601 with milliseconds: the same value always makes the
-    /// same bytes.
+    /// Encodes JSON, members sorted, dates in ISO 8601 with milliseconds, so that a date loses what is below
+    /// a millisecond: the same value always makes the same bytes. An event with a date that an earlier
+    /// release has recorded has other bytes: the same id with it is refused (`idReused`).
     ///
     /// - Throws: `EventError` (`invalidData`), naming a member that JSON cannot hold, such as NaN.
     public func json() throws -> [UInt8] { try PayloadCoding.encode(self) }

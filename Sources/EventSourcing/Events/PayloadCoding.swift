@@ -9,6 +9,11 @@ enum PayloadCoding {
         encoder.outputFormatting = .sortedKeys
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
+            guard date.timeIntervalSince1970.isFinite else {
+                throw EncodingError.invalidValue(
+                    date.timeIntervalSince1970,
+                    .init(codingPath: container.codingPath, debugDescription: "no date"))
+            }
             try container.encode(Timestamp(date).description)
         }
         return encoder
@@ -30,6 +35,7 @@ enum PayloadCoding {
         return decoder
     }()
 
+    /// The JSON of a payload.
     static func encode(_ value: some Encodable) throws -> [UInt8] {
         do {
             return Array(try encoder.encode(value))
@@ -40,6 +46,7 @@ enum PayloadCoding {
         }
     }
 
+    /// The payload in JSON.
     static func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) throws -> Value {
         do {
             return try decoder.decode(type, from: Data(json))

@@ -118,8 +118,8 @@ extension EventStore {
     ///
     /// - Parameters:
     ///   - view: a view that was given to `open`.
-    ///   - answer: gets a snapshot of the view; must follow from it alone. It runs in the task of
-    ///     whoever asks, once for each commit at most.
+    ///   - answer: gets a snapshot of the view; must follow from it alone. It runs in the
+    ///     subscriber's task, off its actor, at most once for each commit that concerns the view.
     public nonisolated func query<View: Projection, Value: Equatable & Sendable>(
         _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value
     ) -> ViewQuery<Value> {

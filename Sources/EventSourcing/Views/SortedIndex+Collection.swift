@@ -5,7 +5,8 @@
 /// between two of them.
 public protocol StructureSharing: RandomAccessCollection {
     /// What must be removed from `other` and inserted to get this collection. An element that changed and
-    /// kept its place is removed and inserted at one offset.
+    /// kept its place in the order is removed and inserted, and each names the other's offset
+    /// (`associatedWith`).
     func changes(since other: Self) -> CollectionDifference<Element>
 }
 
@@ -17,16 +18,16 @@ extension SortedIndex: RandomAccessCollection {
     /// The element at an offset. O(n / 2,048).
     @inlinable public subscript(offset: Int) -> Element {
         precondition(offset >= 0 && offset < count, "the offset is in the collection")
-        var rest = offset
+        var remaining = offset
         for group in groups {
-            guard rest >= group.count else {
+            guard remaining >= group.count else {
                 for chunk in group.chunks {
-                    if rest < chunk.count { return chunk[rest] }
-                    rest -= chunk.count
+                    if remaining < chunk.count { return chunk[remaining] }
+                    remaining -= chunk.count
                 }
                 break
             }
-            rest -= group.count
+            remaining -= group.count
         }
         preconditionFailure("the groups have as many elements as the collection")
     }
@@ -163,6 +164,7 @@ extension SortedIndex: StructureSharing {
         }
     }
 
+    /// True if both arrays are one buffer, so that they are equal without a look at their items.
     @inlinable static func isSameMemory<Item>(_ lhs: [Item], _ rhs: [Item]) -> Bool {
         lhs.count == rhs.count
             && lhs.withUnsafeBufferPointer { lhs in

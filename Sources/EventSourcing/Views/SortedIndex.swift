@@ -5,9 +5,10 @@
 /// their own types.
 ///
 /// A tree of three levels: chunks of elements, groups of chunks, and the groups. A change of a copy moves
-/// one chunk, one group and the list of groups.
+/// one chunk, one group and the list of groups. Removals merge nothing: costs in groups follow the greatest
+/// number of elements that the set has had. To go through the elements, iterate rather than index.
 public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
-    /// Some of the chunks.
+    /// A run of at most 64 adjacent chunks.
     @usableFromInline struct Group: Sendable {
         /// Ascending, none empty; within and between chunks.
         @usableFromInline var chunks: [[Element]]
@@ -45,7 +46,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     /// Elements that are in ascending order, none twice. O(n).
     @inlinable public init(sorted: [Element]) {
         stored = sorted.count
-        // Half full: the next ones find room.
+        // Half full, to leave space for insertions.
         func parts<Item>(_ items: [Item], _ size: Int) -> [[Item]] {
             stride(from: 0, to: items.count, by: size).map {
                 Array(items[$0..<Swift.min($0 + size, items.count)])
@@ -71,7 +72,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         }
         groups[place.group].chunks[place.chunk].insert(element, at: place.index)
         groups[place.group].count += 1
-        Self.split(&groups[place.group].chunks, place.chunk, Self.chunkMax)
+        Self.splitIfFull(&groups[place.group].chunks, place.chunk)
         guard groups[place.group].chunks.count > Self.groupMax else { return }
         let chunks = groups[place.group].chunks
         let half = chunks.count / 2
@@ -79,12 +80,13 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         groups.insert(Group(Array(chunks[half...])), at: place.group + 1)
     }
 
-    @inlinable static func split(_ chunks: inout [[Element]], _ chunk: Int, _ most: Int) {
+    /// Splits a chunk that has more than `chunkMax` elements into two.
+    @inlinable static func splitIfFull(_ chunks: inout [[Element]], _ chunk: Int) {
         let count = chunks[chunk].count
-        guard count > most else { return }
-        let rest = Array(chunks[chunk][(count / 2)...])
+        guard count > chunkMax else { return }
+        let upper = Array(chunks[chunk][(count / 2)...])
         chunks[chunk].removeSubrange((count / 2)...)
-        chunks.insert(rest, at: chunk + 1)
+        chunks.insert(upper, at: chunk + 1)
     }
 
     /// Removes an element; one that is not there leaves the set as it is.
@@ -151,12 +153,12 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         IteratorSequence(Iterator(groups, from: place(of: lower), upTo: upper))
     }
 
-    /// At most `limit` elements behind another, which need not be there; the first ones for nil.
+    /// At most `limit` elements after another, which need not be there; the first ones for nil.
     ///
     /// - Complexity: O(log n + limit).
     @inlinable public func page(after element: Element?, limit: Int) -> [Element] {
         let start = element.map { place(after: $0) } ?? Place()
-        return Array(IteratorSequence(Iterator(groups, from: start)).prefix(limit))
+        return Array(IteratorSequence(Iterator(groups, from: start)).prefix(Swift.max(0, limit)))
     }
 
     /// The element at a place; nil at the end.
@@ -182,6 +184,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         return place
     }
 
+    /// Moves a place to the next element, or to the end.
     @inlinable func advance(_ place: inout Place) {
         place.index += 1
         guard place.index == groups[place.group].chunks[place.chunk].count else { return }

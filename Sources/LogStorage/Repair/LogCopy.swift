@@ -24,16 +24,29 @@ package struct LogCopy {
     /// How many bytes are copied at a time.
     private static let pieceBytes = 1024 * 1024
 
-    /// Copies the folder. No writer may have the log open. Durable on return; after an error there is no copy.
+    /// Copies the folder; links and devices in it are left out. No writer may have the log open. Durable on
+    /// return; after an error there is no copy.
     ///
-    /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `diskFull`, `readOnly`, `io`.
+    /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `diskFull`, `readOnly`; `io` for a target that
+    ///   exists or lies in the log's folder, and for a file that cannot be read.
     /// - Complexity: O(bytes of the folder); memory for 1 MiB.
     package func run() throws(LogError) {
+        guard target != directory, !target.hasPrefix(directory + "/") else {
+            throw LogError(
+                .io, path: target, "the copy would lie in the log's folder. Name another one")
+        }
         _ = try LogDirectory.segments(of: directory, environment.fileSystem)
         let lock = try WriterLock(directory, environment)
         defer { withExtendedLifetime(lock) {} }
+        // Only a folder that was created here is removed after an error.
+        do throws(FileError) { try environment.fileSystem.createDirectory(target) } catch {
+            guard error.code == .exists else { throw LogError(error) }
+            throw LogError(
+                .io, path: target,
+                "there is a file or folder of this name. Name one that does not exist")
+        }
         do throws(FileError) {
-            try copyFolder(directory, target)
+            try copyContent(of: directory, to: target)
             try environment.fileSystem.syncDirectory(parent(of: target))
         } catch {
             try? environment.fileSystem.removeAll(target)
@@ -46,15 +59,19 @@ package struct LogCopy {
         return path.hasPrefix("/") ? "/" + parent : parent.isEmpty ? "." : parent
     }
 
-    private func copyFolder(_ folder: String, _ copy: String) throws(FileError) {
-        try environment.fileSystem.createDirectory(copy)
+    private func copyContent(of folder: String, to copy: String) throws(FileError) {
         for name in try files.list(folder) where name != LogDirectory.quarantine {
             let (source, destination) = (folder + "/" + name, copy + "/" + name)
             do throws(FileError) {
                 try copyFile(source, destination)
             } catch {
-                guard error.code == .wrongKind else { throw error }
-                try copyFolder(source, destination)
+                switch error.code {
+                case .wrongKind where (try? environment.fileSystem.list(source)) != nil:
+                    try environment.fileSystem.createDirectory(destination)
+                    try copyContent(of: source, to: destination)
+                case .wrongKind, .symbolicLink: continue
+                default: throw error
+                }
             }
         }
         try environment.fileSystem.syncDirectory(copy)

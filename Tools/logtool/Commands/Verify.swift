@@ -2,8 +2,8 @@
 
 import ArgumentParser
 import DaybookOffline
-import LogStorage
 import Foundation
+import LogStorage
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

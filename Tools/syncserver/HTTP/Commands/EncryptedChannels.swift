@@ -1,4 +1,4 @@
-// TLS under HTTP. In a file of its own, since a build without the trait TLS has none of it.
+// TLS under HTTP. In a file of its own, since a build with the trait ToolsWithoutTLS has none of it.
 // Spec/operations/operating.md, OPS-2.
 
 #if TLS
