@@ -1,5 +1,5 @@
 // Values over time: current first, newest only, never the same twice, an end, and nothing left
-// behind. Spec/model/following.md.
+// behind. Spec/format/following.md.
 
 import DaybookTestKit
 import EventSourcing

@@ -1,5 +1,5 @@
 // Subscriptions: history and then live, in order and once, at the consumer's pace, and an end.
-// Spec/model/following.md.
+// Spec/format/following.md.
 
 import DaybookTestKit
 import EventSourcing

@@ -1,5 +1,5 @@
 // One edge each: what a cursor reads, what it waits for, what it believes, what it refuses.
-// Spec/model/following.md.
+// Spec/format/following.md.
 
 import DaybookTestKit
 import LogFormat

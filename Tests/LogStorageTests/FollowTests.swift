@@ -1,5 +1,5 @@
 // Readers that follow a log: every line once and in order, whatever the writer does in between, and
-// nothing that is not whole yet. Spec/model/following.md.
+// nothing that is not whole yet. Spec/format/following.md.
 
 import DaybookTestKit
 import Foundation

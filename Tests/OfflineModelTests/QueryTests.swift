@@ -1,5 +1,5 @@
 // What an app shows: every built-in query tells its value now and when it becomes another.
-// Spec/model/following.md.
+// Spec/format/following.md.
 
 import DaybookTestKit
 import Foundation

@@ -1,5 +1,5 @@
 // A subscription: the events of a log from a position on, first from the disk, then as they are
-// committed. Comes after the store's commits, before the app's subscribers. Spec/model/following.md.
+// committed. Comes after the store's commits, before the app's subscribers. Spec/format/following.md.
 
 import LogFormat
 import LogStorage

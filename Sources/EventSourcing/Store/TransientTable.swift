@@ -1,6 +1,6 @@
 // Values about a store that the process keeps in memory and never records: progress of a
 // transfer, attempts without an answer. Beside the views, which follow from the log; queries merge
-// both. Spec/model/following.md, FOL-11.
+// both. Spec/format/following.md, FOL-11.
 
 import Foundation
 import Synchronization

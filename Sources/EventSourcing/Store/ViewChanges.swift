@@ -1,5 +1,5 @@
 // The values of a question to a view, over time. Each subscriber computes its own when it is ready for
-// one; the store only says that there was a commit. Spec/model/following.md.
+// one; the store only says that there was a commit. Spec/format/following.md.
 
 /// The states from which a value follows, by the revisions of the view and of the transient table.
 struct StateRevision: Equatable {

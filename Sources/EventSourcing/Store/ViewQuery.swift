@@ -1,5 +1,5 @@
 // A question to a view, with its answer now and whenever it becomes another. Comes after the views,
-// before the screens of an app. Spec/model/following.md.
+// before the screens of an app. Spec/format/following.md.
 
 /// A value that follows from a view: its present state, or a part of it.
 ///

@@ -1,7 +1,7 @@
 // Follows a log without its lock, in this process or another, while a writer goes on: each poll
 // delivers the lines that were committed since the last one and reads at most one frame again.
 // Whatever looks bad at the live end counts as not yet written. Comes after the segment files,
-// before LogReader, subscriptions and `inspect --follow`. Spec/model/following.md.
+// before LogReader, subscriptions and `inspect --follow`. Spec/format/following.md.
 
 import LogFormat
 

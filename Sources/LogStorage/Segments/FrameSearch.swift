@@ -1,6 +1,6 @@
 // Finding the frame of a position in a segment that has no footer yet: from block to block by their
 // sizes, without decoding them, then by bisection among the frames. Used by LogCursor when it begins
-// in a live segment. Spec/model/following.md.
+// in a live segment. Spec/format/following.md.
 
 import LogFormat
 
