@@ -31,6 +31,13 @@ public enum LogDirectory {
         files,
     ]
 
+    /// The folder that holds a file or folder; `.` for a bare name.
+    static func parent(of path: String) -> String {
+        let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        guard let slash = trimmed.lastIndex(of: "/") else { return "." }
+        return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
+    }
+
     /// True for `<segment name>[.<number>].repair`.
     static func isRepairs(_ name: String) -> Bool {
         guard name.hasSuffix(repairSuffix) else { return false }

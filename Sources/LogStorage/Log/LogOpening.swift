@@ -100,18 +100,12 @@ struct LogOpening: ~Copyable {
         } catch let error where error.code == .noSuchLog && create {
             try storage { () throws(FileError) in
                 try fileSystem.createDirectory(directory)
-                try fileSystem.syncDirectory(parent(of: directory))
+                try fileSystem.syncDirectory(LogDirectory.parent(of: directory))
             }
         }
         if names.isEmpty, !create {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
-    }
-
-    private static func parent(of path: String) -> String {
-        let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-        guard let slash = trimmed.lastIndex(of: "/") else { return "." }
-        return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
     }
 
     // MARK: Reading

@@ -33,7 +33,7 @@ package struct LogCopy {
     package func run() throws(LogError) {
         guard target != directory, !target.hasPrefix(directory + "/") else {
             throw LogError(
-                .io, path: target, "the copy would lie in the log's folder. Name another one")
+                .io, path: target, "the copy would be in the log's folder; choose another one")
         }
         _ = try LogDirectory.segments(of: directory, environment.fileSystem)
         let lock = try WriterLock(directory, environment)
@@ -43,20 +43,15 @@ package struct LogCopy {
             guard error.code == .exists else { throw LogError(error) }
             throw LogError(
                 .io, path: target,
-                "there is a file or folder of this name. Name one that does not exist")
+                "the file or folder exists; choose a path that does not")
         }
         do throws(FileError) {
             try copyContent(of: directory, to: target)
-            try environment.fileSystem.syncDirectory(parent(of: target))
+            try environment.fileSystem.syncDirectory(LogDirectory.parent(of: target))
         } catch {
             try? environment.fileSystem.removeAll(target)
             throw LogError(error)
         }
-    }
-
-    private func parent(of path: String) -> String {
-        let parent = path.split(separator: "/").dropLast().joined(separator: "/")
-        return path.hasPrefix("/") ? "/" + parent : parent.isEmpty ? "." : parent
     }
 
     private func copyContent(of folder: String, to copy: String) throws(FileError) {

@@ -60,7 +60,7 @@ package enum Durable {
         // Durability-4 ends
     }
 
-    package static func look(_ store: EventStore) -> Bool {
+    package static func printTornTail(_ store: EventStore) -> Bool {
         // Durability-5 begins
         if let tail = store.recovery.tornTail {
             print("\(tail.byteCount) unconfirmed bytes are in \(tail.quarantinedAs ?? "-")")

@@ -21,14 +21,14 @@ final class Folder {
     var log: URL { url.appending(path: "log") }
 }
 
-/// A server that refuses connections: nobody listens on port 9.
-let nobody = "http://127.0.0.1:9/v1/events"
+/// The address of a server that refuses connections: no program listens on port 9.
+let unreachableAddress = "http://127.0.0.1:9/v1/events"
 
 @Suite struct OutsideTests {
     @Test func `the whole interface does what it says, without a server`() async throws {
         let folder = try Folder()
         let setting = Setting(
-            url: folder.log, endpoint: try #require(URL(string: nobody)),
+            url: folder.log, endpoint: try #require(URL(string: unreachableAddress)),
             credentials: BearerToken("secret"), deadline: Date(timeIntervalSinceNow: 1))
         let (report, notes) = try await setting.useTheInterface()
         #expect(notes == 1)
@@ -155,7 +155,7 @@ let nobody = "http://127.0.0.1:9/v1/events"
         let folder = try Folder()
         try await FirstLog.keep(at: folder.log)
         let store = try await OfflineStore.open(at: folder.log, account: "user-456")
-        let endpoint = try #require(URL(string: nobody))
+        let endpoint = try #require(URL(string: unreachableAddress))
         let report = try await FirstLog.ship(
             store, to: endpoint, until: Date(timeIntervalSinceNow: 0.5))
         #expect(report.pending == 3)

@@ -18,7 +18,7 @@ import Testing
             #expect(minutes == 60)
             return false
         }
-        let endpoint = try #require(URL(string: nobody))
+        let endpoint = try #require(URL(string: unreachableAddress))
         let report = try await OwnEvents.ship(
             store, to: endpoint, until: Date(timeIntervalSinceNow: 1))
         #expect(report.applied == 0 && report.pending == 2)
@@ -55,7 +55,7 @@ import Testing
         #expect(try await Durable.handle(store, habit: "").hasPrefix("Not recorded: "))
         try await Durable.pause(store)
         #expect(try await Durable.tidy(store).removed == 0)
-        #expect(!Durable.look(store))
+        #expect(!Durable.printTornTail(store))
         #expect(
             store.view(Habits.self).minutes == [
                 "reading": 40, "stretching": 5, "running": 25, "writing": 20, "chess": 20,

@@ -43,7 +43,7 @@ func refreshInBackground(
 @Test func aRefreshWithoutAServerEndsInTime() async throws {
     let store = try await openHabits()
     try await store.append(HabitDone(habit: "reading", minutes: 20))
-    let endpoint = try #require(URL(string: nobody))
+    let endpoint = try #require(URL(string: unreachableAddress))
     try await refreshInBackground(store, endpoint, until: Date(timeIntervalSinceNow: 0.5))
     #expect(store.view(Outbox.self).count == 1)
     try await store.close()
