@@ -151,6 +151,10 @@ let package = Package(
             ],
             path: "Tools/logtool",
             swiftSettings: strict),
+        // An app as a user of the library writes one. Tools/demo runs it.
+        .executableTarget(
+            name: "travelnotes", dependencies: ["DaybookOffline"],
+            path: "Tools/sample/travelnotes", packageAccess: false, swiftSettings: strict),
         .target(
             name: "SyncServerBatch", dependencies: ["EventSourcing", "LogFormat"],
             path: "Tools/syncserver/Batch", swiftSettings: strict),
