@@ -39,6 +39,18 @@ private struct Unnamed: Projection {
     mutating func fold(_ event: Event) {}
 }
 
+/// An answer that is none of a sync server, and what is to be read then.
+private struct WrongAnswer: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// A part of the sentence.
+    let text: String
+    let answer: LocalServer.Answer
+
+    init(_ name: String, _ text: String, _ answer: LocalServer.Answer) {
+        (testDescription, self.text, self.answer) = (name, text, answer)
+    }
+}
+
 /// Something to do wrong, and what is to be read then.
 private struct Mistake: Sendable, CustomTestStringConvertible {
     let testDescription: String
@@ -242,6 +254,34 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
             let suggestion = (error as? any LocalizedError)?.recoverySuggestion
             #expect(suggestion?.isEmpty == false)
         }
+    }
+
+    /// Nothing is thrown for the network: the report says what is wrong, and the events wait.
+    @Test(arguments: [
+        WrongAnswer(
+            "the login page of a network", "this network may ask for a login first",
+            .reply(200, headers: [("Content-Type", "text/html")], body: Array("<html>".utf8))),
+        WrongAnswer("another path", "the server answers 404: is the endpoint right?", .reply(404)),
+        WrongAnswer(
+            "a server that has moved", "the server answers 301: is the endpoint right?",
+            .reply(301)),
+        WrongAnswer("a busy server", "the server answers 503", .reply(503)),
+        WrongAnswer("a server that hangs up", "no answer: ", .hangUp),
+        WrongAnswer("a silent server", "no answer: ", .script { $0.waitForEnd() }),
+    ])
+    private func `what is wrong with the network or the server is told in the report`(
+        _ wrong: WrongAnswer
+    ) async throws {
+        let server = try LocalServer { _ in wrong.answer }
+        let store = try await EventStore.inMemory(
+            rules: [.of(Trip.self, action: "TRAVEL")], views: [Trips.self])
+        try await store.append(Trip(name: "a"))
+        let endpoint = try #require(URL(string: server.base))
+        let report = try await store.sync(to: endpoint, http: HTTPOptions(timeoutSeconds: 1))
+        #expect(report.message?.contains(wrong.text) == true, "\(report.message ?? "nothing")")
+        #expect(report.applied == 0 && report.pending == 1)
+        #expect(!server.requests.isEmpty)
+        try await store.close()
     }
 
     @Test func `a date in a payload is ISO 8601, and one of an earlier release is read`()

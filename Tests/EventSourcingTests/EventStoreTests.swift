@@ -42,6 +42,11 @@ private struct Visited: EventPayload, Codable {
     var subject: String? { place }
 }
 
+private struct Weighed: EventPayload, Codable {
+    static let type = "com.example.weighed"
+    var kilograms: Double
+}
+
 private func open(
     _ files: InMemoryFileSystem, now: @escaping @Sendable () -> Int64 = { 1_800_000_000_000 }
 ) async throws -> EventStore {
@@ -229,6 +234,20 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
             }
         }
         #expect(store.view(Tally.self).count == 2)
+        try await store.close()
+    }
+
+    @Test func `typed events of several types are recorded together, or none of them`() async throws
+    {
+        let store = try await open(InMemoryFileSystem())
+        let appended = try await store.append([Visited(place: "Porto"), Weighed(kilograms: 7.5)])
+        #expect(appended.map(\.position) == [Position(1), Position(2)])
+        #expect(store.view(Visits.self).places == ["Porto"])
+        await #expect(throws: EventError.self) {
+            try await store.append([Visited(place: "Faro"), Weighed(kilograms: .nan)])
+        }
+        #expect(await store.lastDurable == Position(2))
+        #expect(store.view(Visits.self).places == ["Porto"])
         try await store.close()
     }
 

@@ -209,6 +209,14 @@ public struct OfflineStore: Sendable {
         try await events.append(payload, durability: durability)
     }
 
+    /// Records events of the app's own, all or none, in one commit. See `EventStore.append(_:durability:)`.
+    @discardableResult
+    public func append(
+        _ payloads: [any EventPayload], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await events.append(payloads, durability: durability)
+    }
+
     /// Records an event of the app's own that replaces what another has set: it counts more, whatever
     /// the clock says. See `EventStore.append(_:replacing:durability:)`.
     @discardableResult

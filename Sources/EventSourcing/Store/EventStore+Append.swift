@@ -31,6 +31,26 @@ extension EventStore {
         try await append([EventDraft(payload)], durability: durability)[0]
     }
 
+    /// Records typed events, of one type or of several, all or none, in one commit.
+    ///
+    /// ```swift
+    /// try await store.append([TripPlanned(city: "porto"), BagPacked(items: 7)])
+    /// ```
+    ///
+    /// On return with `.durable`, the events are on the disk, as with `append(_:durability:)` for drafts.
+    /// Each gets a new id; make drafts of events that may be appended twice.
+    ///
+    /// - Returns: for each event, in order, where it is.
+    /// - Throws: as `append(_:durability:)` for drafts, and what a payload's encoder throws; then none was
+    ///   recorded.
+    /// - Complexity: O(bytes), and an index lookup for each event.
+    @discardableResult
+    public nonisolated(nonsending) func append(
+        _ payloads: [any EventPayload], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await append(payloads.map { try EventDraft($0) }, durability: durability)
+    }
+
     /// Records events, all or none, in one commit. An event whose id is known with the same content
     /// is not recorded again; it gets the position it has.
     ///

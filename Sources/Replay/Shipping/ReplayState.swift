@@ -550,7 +550,10 @@ public struct ReplayState: Sendable {
         switch (reply.status, request) {
         case (200, .append(let items)):
             guard let verdicts = verdicts ?? Verdict.parse(reply.body) else {  // W7
-                return backOff(now, random, "the answer is not a verdict reply")
+                return backOff(
+                    now, random,
+                    "the answer does not come from a sync server: this network may ask for a login "
+                        + "first, or the endpoint may be wrong")
             }
             return take(verdicts, items, now, random)
         case (200, .read(let cursor)):  // G1

@@ -17,6 +17,14 @@ package enum Durable {
         // Durability-1 ends
     }
 
+    package static func appendTogether(_ store: EventStore) async throws {
+        // Durability-8 begins
+        try await store.append([
+            HabitDone(habit: "running", minutes: 25), PageSeen(page: "statistics"),
+        ])
+        // Durability-8 ends
+    }
+
     /// Appends drafts, then the same drafts again.
     ///
     /// - Returns: what became of them the first time, and the second time.

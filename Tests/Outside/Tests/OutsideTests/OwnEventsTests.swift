@@ -51,6 +51,8 @@ import Testing
         #expect(first.map(\.isNew) == [true, true] && second.map(\.isNew) == [false, false])
         #expect(first.map(\.position) == [Position(5), Position(6)])
         #expect(second.map(\.position) == first.map(\.position))
+        try await Durable.appendTogether(store)
+        #expect(await store.lastDurable == Position(8))
         #expect(try await Durable.handle(store, habit: "reading") == "Recorded.")
         #expect(try await Durable.handle(store, habit: "").hasPrefix("Not recorded: "))
         try await Durable.pause(store)
@@ -58,7 +60,7 @@ import Testing
         #expect(!Durable.printTornTail(store))
         #expect(
             store.view(Habits.self).minutes == [
-                "reading": 40, "stretching": 5, "running": 25, "writing": 20, "chess": 20,
+                "reading": 40, "stretching": 5, "running": 50, "writing": 20, "chess": 20,
             ])
         try await store.close()
     }
