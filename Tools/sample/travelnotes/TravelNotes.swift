@@ -22,9 +22,9 @@ struct TravelNotes {
 
     private let store: OfflineStore
     private let server: URL?
-    private let traveller = "ana"
-    /// The notes of the last list, for `edit`.
-    private var listed: [Note] = []
+    private static let traveller = "ana"
+    /// The notes that `notes` printed last; `edit` takes a number of them.
+    private var listedNotes: [Note] = []
 
     static func main() async {
         let arguments = CommandLine.arguments.dropFirst()
@@ -34,16 +34,16 @@ struct TravelNotes {
         }
         do {
             let store = try await OfflineStore.open(
-                at: URL(filePath: folder), account: "ana",
+                at: URL(filePath: folder), account: traveller,
                 rules: [.of(CityStarred.self, action: "STAR_CITY")], views: [CityStars.self])
             var app = TravelNotes(
                 store: store, server: arguments.dropFirst().first.flatMap(URL.init))
-            let observer = app.showCountOfNotes()
+            let observer = app.printNoteCount()
             await app.run()
             observer.cancel()
             try await store.close()
         } catch {
-            show(error)
+            printError(error)
             exit(1)
         }
     }
@@ -54,7 +54,7 @@ struct TravelNotes {
     }
 
     /// Prints the number of notes now and whenever it changes: by a command, or by what a sync received.
-    private func showCountOfNotes() -> Task<Void, Never> {
+    private func printNoteCount() -> Task<Void, Never> {
         let count = store.query(NotesView.self) { $0.counts.live }
         return Task.detached {
             for await count in count.changes { print("  (notes on this device: \(count))") }
@@ -68,21 +68,21 @@ struct TravelNotes {
             if !isTyped { print(">", line) }
             let words = line.split(separator: " ", maxSplits: 2).map(String.init)
             if words.first == "quit" { return }
-            do { try await perform(words) } catch { Self.show(error) }
+            do { try await perform(words) } catch { Self.printError(error) }
         }
     }
 
     private mutating func perform(_ words: [String]) async throws {
         switch (words.first ?? "", words.count) {
         case ("note", 3):
-            try await store.notes.add(words[2], city: words[1], by: traveller)
+            try await store.notes.add(words[2], city: words[1], by: Self.traveller)
         case ("notes", 2):
-            list(city: words[1])
+            printNotes(about: words[1])
         case ("edit", 3):
-            guard let number = Int(words[1]), listed.indices.contains(number - 1) else {
+            guard let number = Int(words[1]), listedNotes.indices.contains(number - 1) else {
                 return print("There is no note \(words[1]) in the last list.")
             }
-            try await store.notes.update(listed[number - 1].id, words[2], by: traveller)
+            try await store.notes.update(listedNotes[number - 1].id, words[2], by: Self.traveller)
         case ("star", 3):
             guard let stars = Int(words[2]) else { return print("'\(words[2])' is no number.") }
             try await store.append(CityStarred(city: words[1], stars: stars))
@@ -105,11 +105,11 @@ struct TravelNotes {
         }
     }
 
-    private mutating func list(city: String) {
-        listed = Array(store.notes(in: city).current)
+    private mutating func printNotes(about city: String) {
+        listedNotes = Array(store.notes(in: city).current)
         let stars = store.view(CityStars.self)[city]
         print(city, stars.map { String(repeating: "*", count: $0) } ?? "(no rating)")
-        for (index, note) in listed.enumerated() { print("  \(index + 1). \(note.content)") }
+        for (index, note) in listedNotes.enumerated() { print("  \(index + 1). \(note.content)") }
     }
 
     private func sync(resolver: (any ConflictResolver)?) async throws {
@@ -124,8 +124,8 @@ struct TravelNotes {
         }
     }
 
-    /// Every error of the library says in its description what happened, and in its suggestion what to do.
-    private static func show(_ error: any Error) {
+    /// Prints what happened and what to do next: every public error of the library has both.
+    private static func printError(_ error: any Error) {
         print("Failed:", error.localizedDescription)
         if let suggestion = (error as? any LocalizedError)?.recoverySuggestion { print(suggestion) }
     }
