@@ -66,16 +66,14 @@ extension Projection {
 }
 
 extension Projection where Self: Codable {
-    /// The state as JSON with sorted keys. Sets and dictionaries with keys other than strings must
-    /// be encoded in a fixed order by the view itself.
-    public func encodedState() throws -> [UInt8]? {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys]
-        return Array(try encoder.encode(self))
-    }
+    /// The state in a binary form: members by their names, the elements of dictionaries and sets sorted by
+    /// their bytes (`Spec/model/views.md`, VIEW-29). O(n log n).
+    public func encodedState() throws -> [UInt8]? { try StateEncoder.bytes(of: self) }
 
-    /// Reads the JSON.
+    /// Reads the binary form.
+    ///
+    /// - Complexity: O(n) insertions.
     public init(encodedState: [UInt8]) throws {
-        self = try JSONDecoder().decode(Self.self, from: Data(encodedState))
+        self = try StateDecoder.state(Self.self, encodedState)
     }
 }

@@ -10,7 +10,8 @@ import LogFormat
 /// for bytes that `StateWriter` does not write.
 public struct StateReader {
     private let bytes: [UInt8]
-    private var offset = 0
+    /// The next byte.
+    var offset = 0
 
     /// Creates a reader at the first byte of a state.
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -84,6 +85,37 @@ public struct StateReader {
     public mutating func double() throws(EventError) -> Double {
         let range = try advance(8)
         return Double(bitPattern: bytes.span.bytes.integer(at: range.lowerBound))
+    }
+
+    /// Reads four bytes.
+    mutating func integer32() throws(EventError) -> UInt32 {
+        let range = try advance(4)
+        return bytes.span.bytes.integer(at: range.lowerBound)
+    }
+
+    /// Reads the length of a value that follows.
+    ///
+    /// - Returns: where the value ends.
+    mutating func length() throws(EventError) -> Int {
+        let length = try integer32()
+        guard length <= left else { throw fault("the state ends early") }
+        return offset + Int(length)
+    }
+
+    /// Reads a string and compares it with one, byte by byte.
+    mutating func matches(_ string: String) throws(EventError) -> Bool {
+        let range = try advance(try count())
+        return range.count == string.utf8.count && bytes[range].elementsEqual(string.utf8)
+    }
+
+    /// Reads so many bytes.
+    mutating func bytes(_ count: Int) throws(EventError) -> ArraySlice<UInt8> {
+        bytes[try advance(count)]
+    }
+
+    /// True if the first bytes are less than the second, one by one.
+    func precedes(_ first: Range<Int>, _ second: Range<Int>) -> Bool {
+        bytes[first].lexicographicallyPrecedes(bytes[second])
     }
 
     /// Reads 16 bytes.

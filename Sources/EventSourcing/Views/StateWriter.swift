@@ -37,6 +37,9 @@ public struct StateWriter {
     /// Writes a number, all its bits.
     public mutating func add(_ value: Double) { bytes.append(littleEndian: value.bitPattern) }
 
+    /// Writes a number, all its bits.
+    mutating func add(_ value: Float) { bytes.append(littleEndian: value.bitPattern) }
+
     /// Writes 16 bytes.
     public mutating func add(_ value: UInt128) { bytes.append(littleEndian: value) }
 
@@ -62,15 +65,33 @@ public struct StateWriter {
         add(stamp.sequence)
     }
 
-    // MARK: Keyed entries
-
-    /// Where the entries of a collection begin, so that `end` can sort them.
-    public struct Entries {
-        fileprivate var starts: [Int] = []
+    /// Replaces four bytes that were written before.
+    mutating func set(_ value: UInt32, at offset: Int) {
+        for index in 0..<4 {
+            bytes[offset + index] = UInt8(truncatingIfNeeded: value >> (8 * index))
+        }
     }
 
-    /// Writes how many entries there are. For each, in any order, `begin` and what stands behind its
-    /// key must follow, then `end`.
+    /// Inserts bytes before those from `offset` on. O(bytes from `offset` on).
+    mutating func insert(_ inserted: [UInt8], at offset: Int) {
+        bytes.insert(contentsOf: inserted, at: offset)
+    }
+
+    // MARK: Keyed entries
+
+    /// Where the entries of a collection and their keys are, so that `end` can sort them.
+    public struct Entries {
+        fileprivate var starts: [Int] = []
+        fileprivate var keys: [Range<Int>] = []
+
+        fileprivate mutating func append(at start: Int, key: Range<Int>) {
+            starts.append(start)
+            keys.append(key)
+        }
+    }
+
+    /// Writes how many entries there are. For each, in any order, `begin` and what follows its key must be
+    /// written, then `end`.
     public mutating func entries(count: Int) -> Entries {
         add(count: count)
         return Entries()
@@ -78,14 +99,21 @@ public struct StateWriter {
 
     /// Begins an entry with its key.
     public mutating func begin(_ key: EntityID, of entries: inout Entries) {
-        entries.starts.append(bytes.count)
+        let start = bytes.count
         add(key.string)
+        entries.append(at: start, key: bytes.count - key.string.utf8.count..<bytes.count)
     }
 
     /// Writes an entry that was written before, its key included.
     public mutating func add(entry: [UInt8], to entries: inout Entries) {
-        entries.starts.append(bytes.count)
+        let start = bytes.count
         bytes.append(contentsOf: entry)
+        entries.append(at: start, key: keyOfEntry(at: start))
+    }
+
+    /// Says that an entry begins with these bytes, which were written as its key.
+    mutating func begin(encodedKey key: Range<Int>, of entries: inout Entries) {
+        entries.append(at: key.lowerBound, key: key)
     }
 
     /// Writes what was written before.
@@ -101,7 +129,9 @@ public struct StateWriter {
     private func sorted(_ entries: Entries) -> [UInt8] {
         let span = bytes.span
         let ends = entries.starts.dropFirst() + [bytes.count]
-        var order = zip(entries.starts, ends).map { Entry(span, $0..<$1) }
+        var order = zip(zip(entries.starts, ends), entries.keys).map {
+            Entry(span, $0.0..<$0.1, $1)
+        }
         order.sort { a, b in
             a.head != b.head
                 ? a.head < b.head
@@ -113,6 +143,19 @@ public struct StateWriter {
         return sorted
     }
 
+    /// The key of an entry that `begin` has written.
+    private func keyOfEntry(at offset: Int) -> Range<Int> {
+        var start = offset
+        var length = Int(bytes[start] & 0x7F)
+        var shift = 7
+        while bytes[start] >= 0x80 {
+            start += 1
+            length |= Int(bytes[start] & 0x7F) << shift
+            shift += 7
+        }
+        return start + 1..<start + 1 + length
+    }
+
     /// An entry that was written.
     private struct Entry {
         var range: Range<Int>
@@ -120,17 +163,8 @@ public struct StateWriter {
         /// The first eight bytes of the key, missing ones as 0: they decide between nearly any two.
         var head: UInt64
 
-        init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
-            self.range = range
-            var start = range.lowerBound
-            var length = Int(bytes[start] & 0x7F)
-            var shift = 7
-            while bytes[start] >= 0x80 {
-                start += 1
-                length |= Int(bytes[start] & 0x7F) << shift
-                shift += 7
-            }
-            key = start + 1..<start + 1 + length
+        init(_ bytes: Span<UInt8>, _ range: Range<Int>, _ key: Range<Int>) {
+            (self.range, self.key) = (range, key)
             head = 0
             for index in key.lowerBound..<key.lowerBound + 8 {
                 head = head << 8 | UInt64(index < key.upperBound ? bytes[index] : 0)
