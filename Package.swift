@@ -120,7 +120,10 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Daybook",
-            dependencies: ["EventSourcing", "LogFormat", "LogStorage", "Replay"],
+            dependencies: [
+                "EventSourcing", "LogFormat", "LogStorage", "Replay",
+                .product(name: "HashTreeCollections", package: "swift-collections"),
+            ],
             swiftSettings: strict),
         // The model of four apps, on top of what every app sees of the engine and no more.
         .target(

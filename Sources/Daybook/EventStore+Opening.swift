@@ -3,6 +3,8 @@
 
 @_exported import EventSourcing
 import Foundation
+// The persistent collections of which states of views are made.
+@_exported import HashTreeCollections
 @_exported import LogFormat
 @_exported import LogStorage
 @_exported import Replay

@@ -4,15 +4,14 @@
 import Dispatch
 
 extension Array where Element: Sendable {
-    /// Calls `body` with the items a share at a time, on all cores; all at once where they are few.
+    /// Calls `body` with shares of the items on all cores; once with all where they make less than two shares.
     /// Returns when all is done.
     ///
+    /// - Parameter share: items in a share. So few of an event's size that two are worth waking a thread.
     /// - Returns: what came of the shares, in the order of the items.
     func parallelShares<Result: Sendable>(
-        _ body: @Sendable (ArraySlice<Element>) -> Result
+        of share: Int = 64, _ body: @Sendable (ArraySlice<Element>) -> Result
     ) -> [Result] {
-        // Below two shares it is not worth waking another thread.
-        let share = 64
         guard count >= 2 * share else { return isEmpty ? [] : [body(self[...])] }
         let shares = (count + share - 1) / share
         return [Result](unsafeUninitializedCapacity: shares) { buffer, initialized in

@@ -282,9 +282,12 @@ struct ViewSet: Sendable {
     /// What finds none stays as it is and is folded from the log's beginning.
     func restore(_ states: [StoredState]) {
         let discarded = discarded
-        for box in boxes.values {
-            _ = states.first {
-                box.restore($0, discards: discarded.fingerprint(through: $0.position))
+        // A large state takes long to read.
+        _ = Array(boxes.values).parallelShares(of: 1) { boxes in
+            for box in boxes {
+                _ = states.first {
+                    box.restore($0, discards: discarded.fingerprint(through: $0.position))
+                }
             }
         }
     }

@@ -14,7 +14,8 @@ struct PhoneCommand: AsyncParsableCommand {
             let result = try Phone(
                 origin: Origin(full: options.full, input: options.source.name, folder),
                 source: options.source, folder: folder,
-                events: options.full ? 50_000 : 10_000, idleSeconds: options.full ? 10 : 5
+                events: options.full ? 50_000 : 10_000, idleSeconds: options.full ? 10 : 5,
+                stateEntries: options.full ? 200_000 : 20_000
             ).measure()
             let markdown = PhoneReport(result: result).markdown
             print(markdown)

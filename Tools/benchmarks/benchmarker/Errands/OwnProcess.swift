@@ -48,7 +48,7 @@ struct ErrandCommand: AsyncParsableCommand {
     @Argument var request: String
 
     private static let all: [any Errand.Type] = [
-        LogWork.self, Writing.self, Idling.self, Observing.self,
+        LogWork.self, Writing.self, Idling.self, Observing.self, Opening.self,
     ]
 
     func run() async throws {

@@ -42,12 +42,23 @@ struct Phone {
         var microseconds: Observing.Figures
     }
 
+    /// Opening a store with Codable states.
+    struct States: Encodable {
+        var views: Int
+        /// Of each view's state.
+        var entries: Int
+        var opening: Opening.Figures
+        /// Of the process that has measured both.
+        var peakMiB: Double
+    }
+
     /// All that was measured.
     struct Result: Encodable {
         var origin: Origin
         var wear: [Wear]
         var idle: [Idle]
         var observers: [Observers]
+        var states: [States]
         var linked: [LinkedSize]
     }
 
@@ -58,6 +69,9 @@ struct Phone {
     let events: Int
     /// How long a process is watched that is not used.
     let idleSeconds: UInt32
+
+    /// Entries of a Codable state.
+    let stateEntries: Int
 
     static let idleEvents = 100_000
     /// Under strace each call takes its time.
@@ -75,7 +89,7 @@ struct Phone {
         }
         return Result(
             origin: origin, wear: wear, idle: try idle(), observers: try observers(),
-            linked: try LinkedSize.all())
+            states: try states(), linked: try LinkedSize.all())
     }
 
     // MARK: Flash
@@ -135,6 +149,22 @@ struct Phone {
             let errand = Observing(
                 log: place.url.appending(path: "log").path, notes: notes, events: 1_000)
             return Observers(notes: notes, microseconds: try errand.inOwnProcess().figures)
+        }
+    }
+
+    // MARK: Opening
+
+    private func states() throws -> [States] {
+        try [1, 10].map { views in
+            tell("phone: opening with \(views) Codable states of \(stateEntries) entries")
+            let place = try Folder(in: folder)
+            defer { place.remove() }
+            let errand = Opening(
+                log: place.url.appending(path: "log").path, entries: stateEntries, views: views)
+            let measured = try errand.inOwnProcess()
+            return States(
+                views: views, entries: stateEntries, opening: measured.figures,
+                peakMiB: measured.peakMiB)
         }
     }
 

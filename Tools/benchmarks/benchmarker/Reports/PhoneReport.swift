@@ -11,6 +11,8 @@ struct PhoneReport {
             + idle
             + "\nProcessor time of a durable append, with two observers of a city's notes:\n\n"
             + observers
+            + "\nOpening a store whose views have `Codable` states in `TreeDictionary`s, an entry for each event:\n\n"
+            + states
             + "\n" + linked
     }
 
@@ -59,6 +61,25 @@ struct PhoneReport {
                         row.microseconds.alone, row.microseconds.unrelated,
                         row.microseconds.elsewhere, row.microseconds.changed,
                     ].map { "\(Markdown.number($0)) µs" }
+            })
+    }
+
+    private var states: String {
+        func milliseconds(_ seconds: Double) -> String { "\(Markdown.number(seconds * 1e3)) ms" }
+        return Markdown.table(
+            [
+                "views", "entries of each", "folded anew", "processor time", "from a checkpoint",
+                "processor time", "by folding anew", "peak memory",
+            ],
+            result.states.map { row in
+                let (anew, stored) = (row.opening.foldedAnew, row.opening.fromCheckpoint)
+                return [
+                    "\(row.views)", Markdown.count(row.entries),
+                    milliseconds(anew.elapsed), milliseconds(anew.processor),
+                    milliseconds(stored.elapsed), milliseconds(stored.processor),
+                    "\(Markdown.number(stored.elapsed / anew.elapsed)) ×",
+                    "\(Markdown.number(row.peakMiB)) MiB",
+                ]
             })
     }
 
