@@ -369,6 +369,16 @@ struct ViewSet: Sendable {
 
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 
+    /// The state of this moment, into which events are folded that are not recorded yet.
+    func snapshot<View: Projection>(_ view: View.Type, adding events: [Event]) -> View {
+        var state = snapshot(view)
+        for event in events {
+            let event = (try? catalogue.upcast(event)) ?? event
+            if View.folds(event.type) { state.fold(event) }
+        }
+        return state
+    }
+
     /// The state of this moment, with its revision.
     func present<View: Projection>(_ view: View.Type) -> (view: View, revision: UInt64) {
         let present = box(view).present

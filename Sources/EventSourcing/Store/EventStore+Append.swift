@@ -109,7 +109,7 @@ extension EventStore {
     ///
     /// `body` reads views and appends to the transaction; what it appended is recorded in one
     /// commit if it returns, and dropped if it throws. The views it reads include everything that
-    /// was appended before. It runs on the store's queue, outside the calling task: the task's local
+    /// was appended before, by the transaction itself as well. It runs on the store's queue, outside the calling task: the task's local
     /// values and its cancellation are not visible in it.
     ///
     /// - Returns: what `body` returned. Durable on return.
@@ -151,14 +151,24 @@ extension EventStore {
             if drawingOnReserve, !store.pending.isEmpty { store.pending.drawsOnReserve = true }
             // Appends that wait for the next sync are decided but not yet in the views.
             try store.flush()
-            var transaction = Transaction(store.views, by: store.incarnation, at: store.timestamp)
+            var transaction = store.transaction()
             let result = try body(&transaction)
             if let refusal = transaction.refusal { throw refusal }
-            let prepared = try store.prepare(
-                transaction.drafts, replacing: transaction.replaced,
-                asHistory: transaction.takesHistory)
-            return (prepared, result)
+            return (try store.prepare(transaction), result)
         }
+    }
+
+    /// A transaction that has appended nothing yet.
+    func transaction() -> Transaction {
+        Transaction(views, by: incarnation, at: timestamp) {
+            try self.encode(self.prepare($0)).events
+        }
+    }
+
+    private func prepare(_ transaction: borrowing Transaction) throws -> [PreparedEvent] {
+        try prepare(
+            transaction.drafts, replacing: transaction.replaced,
+            asHistory: transaction.takesHistory)
     }
 
     // MARK: One committer

@@ -449,7 +449,7 @@ public actor EventStore {
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have begun a checkpoint, which must not write into what is deleted.
         } while checkpointing.running != nil || compaction.running != nil
-        try refuse(Transaction(views, by: incarnation, at: timestamp))
+        try refuse(transaction())
         try storage { () throws(FileError) in
             for folder in folders { try environment.fileSystem.erase(folder) }
         }

@@ -19,15 +19,46 @@ extension EventStore {
         var replaced: [Int: Stamp] = [:]
         /// Why none of them can be recorded.
         private(set) var refusal: EventError?
+        private let preview: Preview
 
-        init(_ views: ViewSet, by incarnation: UUID, at now: Timestamp) {
+        /// What would be recorded if the transaction ended now.
+        private final class Preview {
+            private let prepare: (borrowing Transaction) throws -> [Event]
+            private var count = 0
+            private var events: [Event] = []
+
+            init(_ prepare: @escaping (borrowing Transaction) throws -> [Event]) {
+                self.prepare = prepare
+            }
+
+            func events(of transaction: borrowing Transaction) -> [Event] {
+                if transaction.drafts.count != count {
+                    count = transaction.drafts.count
+                    events = (try? prepare(transaction)) ?? []
+                }
+                return events
+            }
+        }
+
+        /// - Parameter prepare: what the drafts of a transaction become; throws if they would be refused.
+        init(
+            _ views: ViewSet, by incarnation: UUID, at now: Timestamp,
+            _ prepare: @escaping (borrowing Transaction) throws -> [Event]
+        ) {
             self.views = views
             self.incarnation = incarnation
             self.now = now
+            preview = Preview(prepare)
         }
 
-        /// The state of a view before this transaction.
-        public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
+        /// The state of a view, with the events that this transaction has appended so far. Without them
+        /// where one of them is going to be refused, so that the transaction will throw.
+        ///
+        /// - Complexity: O(1) before the first event; then O(events of the transaction).
+        public func view<View: Projection>(_ view: View.Type) -> View {
+            drafts.isEmpty
+                ? views.snapshot(view) : views.snapshot(view, adding: preview.events(of: self))
+        }
 
         /// Adds an event. One that only the store may write is refused when the transaction ends
         /// (`EventError`, `refused`).

@@ -1,0 +1,124 @@
+// What a decision reads: the state before it, and what it has appended itself.
+
+import Daybook
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.verifies("VIEW-30")) struct TransactionTests {
+    private struct Deposited: EventPayload, Codable {
+        static let type = "com.example.deposited"
+        var account: String
+        var amount: Int
+        var subject: String? { account }
+    }
+
+    private struct Renamed: EventPayload, Codable {
+        static let type = "com.example.renamed"
+        var account: String
+        var name: String
+    }
+
+    private struct Accounts: Projection, Codable {
+        static let name = "accounts"
+        static let version = 1
+        static let eventTypes: Set<String>? = [Deposited.type, Renamed.type]
+        private(set) var balances: StateDictionary<String, Int> = [:]
+        private(set) var names: [String: Register<String>] = [:]
+
+        mutating func fold(_ event: Event) {
+            if let deposited = try? event.payload(as: Deposited.self) {
+                balances[deposited.account, default: 0] += deposited.amount
+            } else if let renamed = try? event.payload(as: Renamed.self) {
+                names[renamed.account].set(renamed.name, event.stamp)
+            }
+        }
+    }
+
+    private static func store() async throws -> EventStore {
+        try await EventStore.inMemory(
+            rules: [.of(Deposited.self), .of(Renamed.self)], views: [Accounts.self])
+    }
+
+    @Test func `a transaction reads what it has appended, and others see it when it has ended`()
+        async throws
+    {
+        let store = try await Self.store()
+        try await store.append(Deposited(account: "a", amount: 1))
+        let balances = try await store.write { transaction in
+            var balances = [transaction.view(Accounts.self).balances["a"] ?? 0]
+            for amount in [10, 100] {
+                try transaction.append(Deposited(account: "a", amount: amount))
+                balances.append(transaction.view(Accounts.self).balances["a"] ?? 0)
+            }
+            return balances
+        }
+        #expect(balances == [1, 11, 111])
+        #expect(store.view(Accounts.self).balances["a"] == 111)
+        try await store.close()
+    }
+
+    @Test func `what is read is what is recorded, also for a value that a clock ahead has set`()
+        async throws
+    {
+        let store = try await Self.store()
+        var ahead = try EventDraft(Renamed(account: "a", name: "ahead"))
+        ahead.time = Timestamp(Date(timeIntervalSinceNow: 3_600))
+        try await store.append([ahead])
+        let read = try await store.write { transaction in
+            let before = transaction.view(Accounts.self).names["a"]
+            try transaction.append(Renamed(account: "a", name: "new"), replacing: before?.stamp)
+            return transaction.view(Accounts.self).names["a"]
+        }
+        #expect(read?.value == "new")
+        #expect(read == store.view(Accounts.self).names["a"])
+        try await store.close()
+    }
+
+    @Test func `an event that the log has already is not folded twice`() async throws {
+        let store = try await Self.store()
+        let draft = try EventDraft(Deposited(account: "a", amount: 5))
+        try await store.append([draft])
+        let balance = try await store.write { transaction in
+            transaction.append(draft)
+            return transaction.view(Accounts.self).balances["a"]
+        }
+        #expect(balance == 5)
+        try await store.close()
+    }
+
+    @Test
+    func
+        `a transaction that is going to be refused reads the state before it, and records nothing`()
+        async throws
+    {
+        let store = try await Self.store()
+        let read = Mutex<Int?>(nil)
+        await #expect(throws: EventError.self) {
+            try await store.write { transaction in
+                try transaction.append(Deposited(account: "a", amount: 5))
+                transaction.append(EventDraft(type: Deposited.type, data: .json(Array("{}".utf8))))
+                let balance = transaction.view(Accounts.self).balances["a"]
+                read.withLock { $0 = balance ?? 0 }
+            }
+        }
+        #expect(read.withLock { $0 } == 0)
+        #expect(store.view(Accounts.self).balances["a"] == nil)
+        try await store.close()
+    }
+
+    @Test func `a transaction that throws leaves nothing of what it has read`() async throws {
+        struct Changed: Error {}
+        let store = try await Self.store()
+        await #expect(throws: Changed.self) {
+            try await store.write { transaction in
+                try transaction.append(Deposited(account: "a", amount: 5))
+                guard transaction.view(Accounts.self).balances["a"] == nil else { throw Changed() }
+            }
+        }
+        #expect(store.view(Accounts.self).balances.isEmpty)
+        try await store.close()
+    }
+}
