@@ -14,7 +14,7 @@ final class StateDecoder: Decoder {
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    fileprivate init(_ reader: StateReader, _ value: Range<Int>, depth: Int) {
+    init(_ reader: StateReader, _ value: Range<Int>, depth: Int) {
         self.reader = reader
         self.reader.offset = value.lowerBound
         (start, end) = (value.lowerBound, value.upperBound)
@@ -107,6 +107,21 @@ final class StateDecoder: Decoder {
             }
             last = range
             try element(key)
+        }
+        guard reader.offset == end else { throw reader.fault("a collection has another length") }
+    }
+
+    /// Steps over the entries of a dictionary, whose keys must rise; `entry` gets where each begins.
+    func skipElements(_ entry: (Int) -> Void) throws {
+        let end = try contents(.dictionary)
+        var last: Range<Int>?
+        for _ in 0..<(try reader.count()) {
+            let key = reader.offset..<(try skippedValue())
+            if let last, !reader.precedes(last, key) { throw reader.fault("the keys do not rise") }
+            last = key
+            entry(key.lowerBound)
+            reader.offset = key.upperBound
+            reader.offset = try skippedValue()
         }
         guard reader.offset == end else { throw reader.fault("a collection has another length") }
     }
@@ -218,6 +233,9 @@ private final class StateObjectDecoder<Key: CodingKey>: KeyedDecodingContainerPr
             throw decoder.reader.fault("there is no member \(key.stringValue)")
         }
         let value = try read(decoder)
+        guard decoder.reader.offset <= members.upperBound else {
+            throw decoder.reader.fault("a value is longer than the object that it is in")
+        }
         cursor = decoder.reader.offset
         return value
     }

@@ -108,6 +108,14 @@ final class StateEncoder: Encoder {
         try end(at: start)
     }
 
+    /// Writes a dictionary whose entries `body` writes, sorted by the bytes of their keys.
+    func writeDictionary(count: Int, _ body: () throws -> Void) throws {
+        let start = begin(.dictionary)
+        writer.add(count: count)
+        try body()
+        try end(at: start)
+    }
+
     private func begin(_ tag: StateTag) -> Int {
         write(tag)
         let start = writer.bytes.count

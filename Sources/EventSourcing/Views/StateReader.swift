@@ -8,7 +8,7 @@ import LogFormat
 /// Reads the parts of a state one after the other, as `StateWriter` wrote them: what a view with an
 /// encoded state of its own uses. No read costs more than the bytes it takes. All methods throw `EventError` (`invalidData`)
 /// for bytes that `StateWriter` does not write.
-public struct StateReader {
+public struct StateReader: Sendable {
     private let bytes: [UInt8]
     /// The next byte.
     var offset = 0
@@ -111,6 +111,19 @@ public struct StateReader {
     /// Reads so many bytes.
     mutating func bytes(_ count: Int) throws(EventError) -> ArraySlice<UInt8> {
         bytes[try advance(count)]
+    }
+
+    /// The bytes of a range that was read before.
+    func bytes(in range: Range<Int>) -> ArraySlice<UInt8> { bytes[range] }
+
+    /// True if bytes that were read before begin with others.
+    func begins(with prefix: ArraySlice<UInt8>, at offset: Int) -> Bool {
+        bytes[offset...].starts(with: prefix)
+    }
+
+    /// True if bytes that were read before are less than others, one by one.
+    func isLess(_ range: Range<Int>, than other: ArraySlice<UInt8>) -> Bool {
+        bytes[range].lexicographicallyPrecedes(other)
     }
 
     /// True if the first bytes are less than the second, one by one.

@@ -17,7 +17,7 @@ package enum FirstRelease {
     struct Trips: Projection, Codable {
         static let name = "trips"
         static let version = 1
-        private(set) var stops: [String: String] = [:]
+        private(set) var stops: StateDictionary<String, String> = [:]
 
         mutating func fold(_ event: Event) {
             guard event.type == TripPlanned.type,
@@ -28,7 +28,7 @@ package enum FirstRelease {
     }
     // Evolution-2 ends
 
-    package static func run(at url: URL) async throws -> [String: String] {
+    package static func run(at url: URL) async throws -> StateDictionary<String, String> {
         // Evolution-3 begins
         let store = try await EventStore.open(
             at: url, account: "user-456",
@@ -66,7 +66,7 @@ package enum SecondRelease {
     struct Trips: Projection, Codable {
         static let name = "trips"
         static let version = 2
-        private(set) var stops: [String: [String]] = [:]
+        private(set) var stops: StateDictionary<String, [String]> = [:]
 
         mutating func fold(_ event: Event) {
             guard event.type == TripPlannedV2.type,
@@ -132,7 +132,7 @@ package enum SecondRelease {
         return (name, removed)
     }
 
-    package static func run(at url: URL) async throws -> [String: [String]] {
+    package static func run(at url: URL) async throws -> StateDictionary<String, [String]> {
         // Evolution-7 begins
         let store = try await EventStore.open(
             at: url, account: "user-456",

@@ -14,7 +14,7 @@ struct HabitDone: EventPayload, Codable {
 struct Habits: Projection, Codable {
     static let name = "habits"
     static let version = 1
-    private(set) var minutes: [String: Int] = [:]
+    private(set) var minutes: StateDictionary<String, Int> = [:]
 
     mutating func fold(_ event: Event) {
         guard event.type == HabitDone.type,

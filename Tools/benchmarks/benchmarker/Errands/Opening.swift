@@ -21,7 +21,7 @@ private protocol ViewNumber: Sendable {
 
 /// A Codable state with an entry for each event.
 private struct Stops<Number: ViewNumber>: Projection, Codable {
-    struct Stop: Codable {
+    struct Stop: Codable, Sendable {
         var name: String
         var nights: Int
         var arrival: Date
@@ -30,7 +30,7 @@ private struct Stops<Number: ViewNumber>: Projection, Codable {
     static var name: String { "stops-\(Number.number)" }
     static var version: Int { 1 }
     static var eventTypes: Set<String>? { [StopPlanned.type] }
-    private(set) var stops: TreeDictionary<String, Stop> = [:]
+    private(set) var stops: StateDictionary<String, Stop> = [:]
 
     mutating func fold(_ event: Event) {
         guard let planned = try? event.payload(as: StopPlanned.self) else { return }
