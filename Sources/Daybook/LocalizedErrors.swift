@@ -1,5 +1,5 @@
 // What an app shows a person of the errors of the log, and what can be done about them. `failureReason` has
-// the place: file, byte, positions.
+// the location alone: file, byte, positions.
 
 import EventSourcing
 import Foundation
@@ -7,27 +7,27 @@ import LogFormat
 import LogStorage
 
 extension LogError: LocalizedError {
-    /// What happened, in one sentence.
+    /// What happened, to which folder or file, and why.
     public var errorDescription: String? {
         switch code {
-        case .noSuchLog: "There is no log at \(path)."
-        case .notALog: "\(path) is not the folder of a log."
-        case .newerVersion: "The log was written by a newer version of this software."
-        case .unknownFeature: "The log uses a feature that this version does not have."
-        case .corrupt: "The log is damaged."
-        case .locked: "The log is open elsewhere."
-        case .wrongAccount: "The log belongs to another account."
-        case .readOnly: "The log's folder cannot be written to."
-        case .diskFull: "The device is full. Nothing was changed."
-        case .io: "A file of the log could not be read or written."
-        case .indeterminate: "Writing to the log failed. The last change may be missing."
-        case .tooLarge: "There is more data than the log accepts at once."
-        case .closed: "The log is closed."
-        case .suspended: "The log is suspended."
+        case .noSuchLog: "There is no log at \(path): \(detail)."
+        case .notALog: "\(path) is not the folder of a log: \(detail)."
+        case .newerVersion: "\(path) was written by a newer version of this software: \(detail)."
+        case .unknownFeature: "\(path) uses a feature that this version does not have: \(detail)."
+        case .corrupt: "The log is damaged: \(description)."
+        case .locked: "\(path) is in use: \(detail)."
+        case .wrongAccount: "The account does not fit \(path): \(detail)."
+        case .readOnly: "\(path) cannot be written to: \(detail)."
+        case .diskFull: "The device is full: \(description). Nothing was changed."
+        case .io: "\(path) could not be read or written: \(detail)."
+        case .indeterminate: "Writing to \(path) failed: \(detail)."
+        case .tooLarge: "There is more data than \(path) accepts: \(detail)."
+        case .closed: "The store at \(path) is closed."
+        case .suspended: "The store at \(path) is suspended."
         }
     }
 
-    /// The file or folder, the place in it, and the system's reason.
+    /// The file or folder, the location in it, and the system's reason.
     public var failureReason: String? { description }
 
     /// What to do next.
@@ -40,12 +40,16 @@ extension LogError: LocalizedError {
         case .newerVersion, .unknownFeature: "Update the app."
         case .corrupt:
             "Nothing was deleted. Keep a copy of the folder, then salvage what is intact with "
-                + "EventStore.salvage(from:to:) or logtool repair."
+                + "LogMaintenance.salvage(to:) or logtool repair."
         case .locked: "Close the other store or process, then try again."
-        case .wrongAccount: "Open the log with the account for which it was created."
+        case .wrongAccount:
+            "Open the log with the account for which it was created, or choose another folder: every "
+                + "account has a log of its own, and so has what all accounts share."
         case .readOnly: "Give the app write permission to the folder."
         case .diskFull: "Free some space, then try again."
-        case .io: "Try again. If it fails again, check the device and the folder's permissions."
+        case .io:
+            "Do what the description says. Otherwise try again; if it fails again, check the device and "
+                + "the folder's permissions."
         case .indeterminate:
             "Close the store, open it again, and append the same drafts again: recorded ones are "
                 + "recognised by their ids."
@@ -59,20 +63,29 @@ extension LogError: LocalizedError {
 }
 
 extension EventError: LocalizedError {
-    /// What was refused and why, in one sentence.
-    public var errorDescription: String? { "The event was refused: \(detail)." }
+    /// What was refused, and why.
+    public var errorDescription: String? {
+        switch code {
+        case .notJSON, .badAttribute, .idReused: "The event was refused: \(detail)."
+        case .invalidData: "The data are invalid: \(detail)."
+        case .tooLarge: "The data are too large: \(detail)."
+        case .refused, .unknownReference: "The call was refused: \(detail)."
+        }
+    }
 
     /// What to do next.
     public var recoverySuggestion: String? {
         switch code {
-        case .notJSON: "Give the data as one JSON object."
+        case .notJSON: "Give the data as JSON."
         case .badAttribute: "Correct the attribute that the description names."
-        case .invalidData: "Correct the data, or the rule of the event's type."
+        case .invalidData:
+            "Correct the data, the rule of their type, or the type as which they are read."
         case .tooLarge:
-            "Keep larger content as a file, and its name in the event. An event that is shipped has at "
-                + "most 256 KiB, any other 1 MiB."
+            "Append fewer events at once. Keep larger content as a file, and its name in the event: an event "
+                + "that is shipped has at most 256 KiB, any other 1 MiB, a commit 4 MiB."
         case .idReused: "Give the new event an id of its own."
-        case .refused, .unknownReference: "Look at the present state, and correct the command."
+        case .refused: "Correct what the description names, then try again."
+        case .unknownReference: "Name an id that the store knows, or store the list that has it."
         }
     }
 }

@@ -16,13 +16,13 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
         case tooLarge = "too-large"
         /// A name is empty or too long.
         case badName = "bad-name"
-        /// The key to seal with has not the right length.
+        /// The key to seal with has the wrong length.
         case badKey = "bad-key"
-        /// Somebody else writes just now. Nothing was changed.
+        /// Another process is writing. Nothing was changed.
         case busy
         /// The device is locked, or the app may not reach the store.
         case locked
-        /// A symbolic link or a folder stands where the file belongs. Nothing was changed.
+        /// A symbolic link or a folder has the file's name. Nothing was changed.
         case unsafePlace = "unsafe-place"
         /// The device is full. Nothing was changed.
         case diskFull = "disk-full"

@@ -77,8 +77,10 @@ extension TransportError: LocalizedError {
     public var recoverySuggestion: String? {
         switch code {
         case .badHeader, .reservedHeader: "Correct or remove the header in HTTPOptions."
-        case .badEndpoint: "Give the server's http or https URL, with its host."
-        case .tokenInClear: "Use an https endpoint."
+        case .badEndpoint:
+            "Give the server's http or https URL, with its host and without a user name or a password."
+        case .tokenInClear:
+            "Use an https endpoint, or set allowsTokenInClear in HTTPOptions where the network is trusted."
         case .wrongAccount: "Sign in with the account of the log."
         case .badToken: "Sign in again."
         case .badCertificate: "Choose another certificate, or correct its password."
@@ -86,8 +88,8 @@ extension TransportError: LocalizedError {
         case .certificatesUnsupported:
             "Remove the client certificate, or use Linux or an Apple system."
         case .foreignPage, .malformedReply, .replyTooLong:
-            "Check that the endpoint is the sync server's. A sign-in page of the network may answer in its "
-                + "place."
+            "Check that the endpoint is the sync server's. A sign-in page of the network may have answered "
+                + "instead."
         case .connectionFailed, .timedOut: "Check the network, then try again."
         }
     }

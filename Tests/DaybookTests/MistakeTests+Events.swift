@@ -1,0 +1,162 @@
+// Mistakes with events: appending them, reading them, deciding in transactions.
+
+import Daybook
+import DaybookOffline
+import Foundation
+
+extension Mistake {
+    private static let id = UUID(
+        uuid: (1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16))
+    /// A UUID of version 1.
+    private static let timeBasedID = UUID(
+        uuid: (1, 2, 3, 4, 5, 6, 0x17, 8, 0x89, 10, 11, 12, 13, 14, 15, 16))
+
+    static let ofAppending = ofIdentities + ofData
+
+    private static let ofIdentities: [Mistake] = [
+        Mistake(
+            "a known id with another content", "EventError.idReused",
+            "belongs to the event at position 1 of the type com.example.trip"
+        ) { _ in
+            let store = try await store()
+            try await store.append([EventDraft(Trip(name: "a"), id: id)])
+            try await store.append([EventDraft(Trip(name: "b"), id: id)])
+        },
+        Mistake(
+            "an id twice in one call", "EventError.idReused",
+            "at position 1 of the type com.example.trip"
+        ) { _ in
+            let drafts = try [
+                EventDraft(Trip(name: "a"), id: id), EventDraft(Trip(name: "b"), id: id),
+            ]
+            try await store().append(drafts)
+        },
+        Mistake("an id that is not random", "EventError.badAttribute", "UUID of version 4") { _ in
+            try await store().append([EventDraft(Trip(name: "a"), id: timeBasedID)])
+        },
+        Mistake("an empty type", "EventError.badAttribute", "type is empty") { _ in
+            try await store().append([EventDraft(type: "")])
+        },
+        Mistake("a type of the library", "EventError.refused", "daybook.mine, which belongs") { _ in
+            try await store().append([EventDraft(type: "daybook.mine")])
+        },
+        Mistake("an empty subject", "EventError.badAttribute", "subject is empty") { _ in
+            try await store().append(Trip(name: ""))
+        },
+        Mistake("a subject beside the data's", "EventError.invalidData", "the subject is not") {
+            _ in
+            var draft = try EventDraft(Trip(name: "a"))
+            draft.subject = "b"
+            try await store().append([draft])
+        },
+        Mistake("an attribute in camel case", "EventError.badAttribute", #""tripId" is no"#) { _ in
+            let extensions = [EventDraft.Extension(name: "tripId", string: "1")]
+            try await store().append([EventDraft(Trip(name: "a"), extensions: extensions)])
+        },
+        Mistake("a time far ahead", "EventError.refused", "more than 24 hours ahead") { _ in
+            let time = Timestamp(Date(timeIntervalSinceNow: 10 * 86_400))
+            try await store().append([EventDraft(Trip(name: "a"), time: time)])
+        },
+        Mistake("a record of the store", "EventError.refused", "a record of the store's own") { _ in
+            try await store().write { $0.append(EventDraft(type: "daybook.sync.settled")) }
+        },
+        Mistake("a value of the last moment replaced", "EventError.refused", "the last time") { _ in
+            let last = Stamp(
+                time: Timestamp(milliseconds: .max), source: .max, sequence: 0)
+            try await store().append(Trip(name: "a"), replacing: last)
+        },
+    ]
+
+    private static let ofData: [Mistake] = [
+        Mistake("NaN in a payload", "EventError.invalidData", "nights is nan, which JSON") { _ in
+            try await store().append(Trip(name: "a", nights: .nan))
+        },
+        Mistake("a date that is no number", "EventError.invalidData", "start is nan, which JSON") {
+            _ in
+            try await store().append(Trip(name: "a", start: Date(timeIntervalSince1970: .nan)))
+        },
+        Mistake("data without a member", "EventError.invalidData", "com.example.trip: name is") {
+            _ in
+            try await append(data: #"{"nights":2}"#)
+        },
+        Mistake("a member of another kind", "EventError.invalidData", "nights is not of the type") {
+            _ in
+            try await append(data: #"{"name":"a","nights":"two"}"#)
+        },
+        Mistake("a date in words", "EventError.invalidData", "'tomorrow' is no date in ISO 8601") {
+            _ in
+            try await append(data: #"{"name":"a","nights":1,"start":"tomorrow"}"#)
+        },
+        Mistake("data that are a list", "EventError.invalidData", "the data is not of the type") {
+            _ in
+            try await append(data: "[1]")
+        },
+        Mistake("text that is no JSON", "EventError.invalidData", "not valid JSON") { _ in
+            try await append(data: "{")
+        },
+        Mistake("text that is no JSON, without a rule", "EventError.notJSON", "not JSON: ") { _ in
+            try await store().append([ruleless("{")])
+        },
+        Mistake("bytes that are no JSON string", "EventError.notJSON", "not JSON: ") { _ in
+            let draft = EventDraft(type: "com.example.file", data: .base64(Array("AAAA".utf8)))
+            try await store().append([draft])
+        },
+        Mistake("too large to be shipped", "EventError.tooLarge", "at most 262144 fit") { _ in
+            try await store().append(Trip(name: String(repeating: "x", count: 300 * 1_024)))
+        },
+        Mistake("too large for a line", "EventError.tooLarge", "at most 1048576 fit") { _ in
+            try await store().append([ruleless(text(bytes: 2 << 20))])
+        },
+        Mistake("too large for a commit", "EventError.tooLarge", "at most 4194304 can be") { _ in
+            let text = text(bytes: 900 * 1_024)
+            try await store().append((0..<5).map { _ in ruleless(text) })
+        },
+    ]
+
+    /// Appends a trip with these data.
+    private static func append(data json: String) async throws {
+        try await store().append([EventDraft(type: Trip.type, data: .json(Array(json.utf8)))])
+    }
+
+    /// A JSON string.
+    private static func text(bytes: Int) -> String {
+        "\"" + String(repeating: "x", count: bytes) + "\""
+    }
+
+    static let ofReading: [Mistake] = [
+        Mistake(
+            "decoding as another type", "EventError.invalidData",
+            "has the type com.example.trip and cannot be read as Renamed, whose type is "
+                + "com.example.renamed: newName is missing"
+        ) { _ in
+            let event = try await storeWithTrip().event(at: Position(1))
+            _ = try event?.payload(as: Renamed.self)
+        },
+        Mistake(
+            "decoding an event without data", "EventError.invalidData",
+            "the event at position 1 has the type com.example.other and cannot be read as Trip"
+        ) { _ in
+            let store = try await store()
+            try await store.append([EventDraft(type: "com.example.other")])
+            _ = try await store.event(at: Position(1))?.payload(as: Trip.self)
+        },
+        Mistake("a text that ends early", "JSONError", "The text is not JSON: ") { _ in
+            let text = Array("{".utf8)
+            _ = try JSONValue(text.span.bytes)
+        },
+        Mistake("a state after the end", "EventError.refused", "there is no state at 9 yet") { _ in
+            _ = try await store().state(at: Position(9))
+        },
+        Mistake("events after the end", "EventError.refused", "the log ends at position 0") { _ in
+            for try await _ in try await store().recordedEvents(after: Position(9)) {}
+        },
+        Mistake("a state that was compacted", "EventError.refused", "compacted through position") {
+            _ in
+            let store = try await OfflineStore.inMemory()
+            for columns in 1...5 { try await store.settings.put(.tilesPerRow, columns) }
+            try store.events.log.roll()
+            try await store.compact()
+            _ = try await store.state(at: Position(1))
+        },
+    ]
+}
