@@ -42,6 +42,7 @@ public struct LogMaintenance: Sendable {
         directory = try url.localPath()
         self.account = account
         self.catalogue = catalogue.adding(rules, upcasters: upcasters)
+        if let fault = self.catalogue.fault { throw fault }
         self.views = views + [Outbox.self]
         self.environment = environment
     }

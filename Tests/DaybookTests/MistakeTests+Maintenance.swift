@@ -29,6 +29,19 @@ extension Mistake {
         Mistake("an export into the log's folder", "LogError.io", "Choose another path") { _ in
             try await store().export(to: URL(filePath: "/log/events.ndjson"))
         },
+        Mistake("an export into a missing folder", "LogError.io", "the folder does not exist") {
+            try await store().export(to: $0.appending(path: "missing/events.ndjson"))
+        },
+        Mistake("a salvage into a missing folder", "LogError.io", "the folder does not exist") {
+            let log = $0.appending(path: "log")
+            try await EventStore.open(at: log).close()
+            try await LogMaintenance(at: log).salvage(to: $0.appending(path: "missing/copy"))
+        },
+        Mistake("a maintenance with two rules for a type", "EventError.refused", "com.example.trip")
+        {
+            _ = try LogMaintenance(
+                at: $0, rules: [.of(Trip.self, action: "TRAVEL"), .of(Trip.self, action: "MOVE")])
+        },
         Mistake("a verification without a log", "LogError.noSuchLog", "there is no such folder") {
             _ = try await LogMaintenance(at: $0.appending(path: "log")).verify()
         },

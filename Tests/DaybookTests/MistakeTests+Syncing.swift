@@ -104,14 +104,15 @@ extension MistakeTests {
         WrongAnswer(
             "the login page of a network", "this network may ask for a login first",
             .reply(200, headers: [("Content-Type", "text/html")], body: Array("<html>".utf8))),
-        WrongAnswer("another path", "the server answers 404: is the endpoint right?", .reply(404)),
+        WrongAnswer("another path", "the server answers 404: check the endpoint", .reply(404)),
         WrongAnswer(
-            "a server that has moved", "the server answers 301: is the endpoint right?",
+            "a server that has moved", "the server answers 301: check the endpoint",
             .reply(301)),
         WrongAnswer(
             "no token, or one that has expired",
             "the server refuses the token, and there is no other", .reply(401)),
-        WrongAnswer("a user without permission", "the server answers 403", .reply(403)),
+        WrongAnswer(
+            "a user without permission", "check that the token's account may use", .reply(403)),
         WrongAnswer(
             "too many requests", "the server asks to wait 120 s",
             .reply(429, headers: [("Retry-After", "120")])),
@@ -188,6 +189,7 @@ extension MistakeTests {
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/events"),
         ("https://example.org/", "https://example.org/v1/events"),
         ("https://example.org/v1/events", "https://example.org/v1/events"),
+        ("https://example.org/v1/events/", "https://example.org/v1/events"),
         ("https://example.org/sync", "https://example.org/sync"),
         ("https://example.org/?a=b", "https://example.org/?a=b"),
     ])

@@ -106,7 +106,7 @@ import Testing
         let run = try ToolRun.logtool(
             "replay", folder.log, "--to", server.url + "/healthz", "--once")
         #expect(run.status == 75)
-        #expect(run.messages.contains("is the endpoint right?"))
+        #expect(run.messages.contains("check the endpoint"))
         let outbox = try ToolRun.logtool("views", folder.log, "outbox")
         #expect(outbox.output.split(separator: "\n").count == 56)
         #expect(!outbox.output.contains("\"retryCount\":1"))

@@ -41,7 +41,12 @@ package final class ExportFile {
         }
         let name = URL(filePath: path).lastPathComponent
         temporary = folder.appending(path: ".\(name).\(UUID().uuidString).part").path
-        do { file = try fileSystem.open(temporary, .createNew) } catch { throw LogError(error) }
+        do { file = try fileSystem.open(temporary, .createNew) } catch {
+            guard error.code == .notFound else { throw LogError(error) }
+            throw LogError(
+                .io, path: folder.path,
+                "the folder does not exist. Create it, or choose another path")
+        }
     }
 
     private static func resolved(_ path: String) -> String {

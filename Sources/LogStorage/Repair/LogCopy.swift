@@ -40,10 +40,17 @@ package struct LogCopy {
         defer { withExtendedLifetime(lock) {} }
         // Only a folder that was created here is removed after an error.
         do throws(FileError) { try environment.fileSystem.createDirectory(target) } catch {
-            guard error.code == .exists else { throw LogError(error) }
-            throw LogError(
-                .io, path: target,
-                "the file or folder exists; choose a path that does not")
+            switch error.code {
+            case .exists:
+                throw LogError(
+                    .io, path: target,
+                    "the file or folder exists; choose a path that does not")
+            case .notFound:
+                throw LogError(
+                    .io, path: LogDirectory.parent(of: target),
+                    "the folder does not exist; create it, or choose another path")
+            default: throw LogError(error)
+            }
         }
         do throws(FileError) {
             try copyContent(of: directory, to: target)

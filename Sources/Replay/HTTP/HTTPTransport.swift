@@ -62,8 +62,11 @@ public final class HTTPTransport: Transport {
                 allowsTokenInClear: allowsTokenInClear), account: account)
     }
 
-    /// Where batches are posted: a server's bare address stands for its `/v1/events`.
+    /// Where batches are posted: a server's bare address stands for its `/v1/events`, which may end in `/`.
     public static func eventsURL(of endpoint: URL) -> URL {
+        if endpoint.path.hasSuffix("/v1/events"), endpoint.absoluteString.hasSuffix("/") {
+            return URL(string: String(endpoint.absoluteString.dropLast())) ?? endpoint
+        }
         guard endpoint.path.isEmpty || endpoint.path == "/", endpoint.query == nil else {
             return endpoint
         }

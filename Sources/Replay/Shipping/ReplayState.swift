@@ -57,7 +57,9 @@ public struct ReplayState: Sendable {
         var words: String {
             switch self {
             case .unauthorized: "the server refuses the token, and there is no other"
-            case .endpoint(let status): "the server answers \(status): is the endpoint right?"
+            case .endpoint(403):
+                "the server answers 403: check that the token's account may use this endpoint"
+            case .endpoint(let status): "the server answers \(status): check the endpoint"
             case .refused(let error): error.description
             case .offline: "there is no network"
             case .notAllowed: "syncing is not allowed now"
