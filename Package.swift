@@ -24,6 +24,12 @@ let libLZ4: [SwiftSetting] =
     hasLibLZ4
     ? [.define("LIBLZ4", .when(platforms: [.linux, .macOS], traits: libLZ4Traits))] : []
 
+// Where metrics and traces are compiled in.
+let instrumentationTraits = tools.union(["Instrumentation"])
+func forInstrumentation(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: instrumentationTraits))
+}
+
 // Tools/check sets this. Half of the processor time of the tests is in these targets' unspecialised
 // generics; optimised, they take a fifth of it. Assertions stay on.
 let optimised: [SwiftSetting] =
@@ -57,11 +63,19 @@ let package = Package(
                 For apps on Linux and macOS: blocks are compressed by the system's liblz4. Without it, and \
                 on other systems, by the codec in Swift.
                 """),
+        .trait(
+            name: "Instrumentation",
+            description: """
+                For apps: durations, failures and amounts go to swift-metrics and swift-distributed-tracing, \
+                which are fetched then. Without it there are log lines only. The tools have it.
+                """),
         .default(enabledTraits: ["Tools"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(
@@ -100,10 +114,21 @@ let package = Package(
                 ] : [],
             swiftSettings: strict + optimised + libLZ4),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict + optimised),
+        // The one target that knows what is measured, and the only one that imports metrics and traces.
+        .target(
+            name: "Telemetry",
+            dependencies: [
+                .product(name: "Logging", package: "swift-log"),
+                forInstrumentation("CoreMetrics", "swift-metrics"),
+                forInstrumentation("Tracing", "swift-distributed-tracing"),
+            ],
+            swiftSettings: strict + [
+                .define("INSTRUMENTATION", .when(traits: instrumentationTraits))
+            ]),
         .target(
             name: "EventSourcing",
             dependencies: [
-                "LogFormat", "LogStorage",
+                "LogFormat", "LogStorage", "Telemetry",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
@@ -112,7 +137,7 @@ let package = Package(
             name: "Replay",
             dependencies: [
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
-                "EventSourcing", "LogFormat", "LogStorage",
+                "EventSourcing", "LogFormat", "LogStorage", "Telemetry",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
@@ -129,7 +154,7 @@ let package = Package(
         .target(
             name: "DaybookOffline",
             dependencies: [
-                "Cryptography", "Daybook",
+                "Cryptography", "Daybook", "Telemetry",
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
             packageAccess: false, swiftSettings: strict),
@@ -273,7 +298,8 @@ let package = Package(
         .executableTarget(
             name: "benchmarker",
             dependencies: [
-                "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "WireHistories",
+                "Daybook", "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage",
+                "WireHistories",
                 forTools("ArgumentParser", "swift-argument-parser"),
                 forTools("GRDB", "GRDB.swift"),
             ],
@@ -323,6 +349,7 @@ let package = Package(
                 "EventGenerators",
                 "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline", "DaybookTestKit",
                 "TestSupport",
+                .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
             swiftSettings: strict),
         .testTarget(
@@ -348,6 +375,18 @@ let package = Package(
             dependencies: [
                 "DaybookOffline", "DaybookTestKit", "DownloadHistories",
                 "Replay", "TestSupport", "soaker",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TelemetryTests",
+            dependencies: [
+                "Daybook", "DaybookOffline", "DaybookTestKit", "Telemetry", "TestSupport",
+                .product(name: "InMemoryLogging", package: "swift-log"),
+                .product(name: "Logging", package: "swift-log"),
+                forTools("CoreMetrics", "swift-metrics"),
+                forTools("InMemoryTracing", "swift-distributed-tracing"),
+                forTools("MetricsTestKit", "swift-metrics"),
+                forTools("Tracing", "swift-distributed-tracing"),
             ],
             swiftSettings: strict),
         .testTarget(

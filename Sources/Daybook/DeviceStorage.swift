@@ -25,7 +25,7 @@ public struct DeviceStorage: Sendable {
     /// system may delete it. Nothing else may be in it.
     public let cache: URL
     private let secrets: [any SecretStore]
-    private let environment: LogEnvironment
+    let environment: LogEnvironment
 
     /// The folders of a platform, as values: nothing is created.
     public struct Paths: Hashable, Sendable {
@@ -160,7 +160,7 @@ public struct DeviceStorage: Sendable {
         URL(filePath: path).standardizedFileURL.path
     }
 
-    private var folders: [String] { [database.path, cache.path] }
+    var folders: [String] { [database.path, cache.path] }
 
     private func checkIsInside(_ directory: String) throws(EventError) {
         let parent = URL(filePath: directory).deletingLastPathComponent().path
@@ -180,7 +180,7 @@ public struct DeviceStorage: Sendable {
     }
 
     /// The folders of logs in a folder.
-    private func logs(in folder: String) throws(LogError) -> [String] {
+    func logs(in folder: String) throws(LogError) -> [String] {
         let fileSystem = environment.fileSystem
         let names = try storage { () throws(FileError) in try fileSystem.list(folder) }
         var logs: [String] = []

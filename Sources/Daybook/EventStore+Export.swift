@@ -2,8 +2,6 @@
 
 import EventSourcing
 import Foundation
-import LogStorage
-import Synchronization
 
 extension EventStore {
     /// Writes the recorded events into a file, one JSON object a line, as `logtool export` does and
@@ -36,50 +34,8 @@ extension EventStore {
         var export = EventExport()
         export.types = types
         export.from = max(Position(1), first)
-        let isCancelled = Atomic(false)
-        return try await withTaskCancellationHandler {
-            try await BlockingWork.run { [export, self] in
-                try export.write(
-                    LogReader(directory, fileSystem: environment.fileSystem),
-                    to: ExportFile(
-                        path, replacing ? .allowed : .refused("export with replacing: true"),
-                        log: directory),
-                    isCancelled: { isCancelled.load(ordering: .relaxed) }, progress)
-            }
-        } onCancel: {
-            isCancelled.store(true, ordering: .relaxed)
-        }
-    }
-}
-
-extension EventExport {
-    /// How many events are written between two calls of `progress`.
-    private static let progressInterval = 1_000
-
-    fileprivate func write(
-        _ reader: LogReader, to file: ExportFile, isCancelled: () -> Bool,
-        _ progress: (@Sendable (ExportSummary) -> Void)?
-    ) throws -> ExportSummary {
-        var summary = ExportSummary()
-        var damage: LogError?
-        do {
-            try write(reader, &summary, isCancelled: isCancelled) { line, summary in
-                try file.write(line)
-                if summary.events.isMultiple(of: Self.progressInterval) { progress?(summary) }
-            }
-        } catch let error as LogError where error.code == .corrupt {
-            damage = error
-        } catch {
-            file.discard()
-            throw error
-        }
-        if let damage {
-            // A whole export is worth more than a part of a damaged log.
-            if file.replacesFile { file.discard() } else { try file.finish() }
-            throw damage
-        }
-        try file.finish()
-        progress?(summary)
-        return summary
+        return try await export.write(
+            logAt: directory, environment.fileSystem, to: path,
+            replacing: replacing ? nil : "export with replacing: true", progress: progress)
     }
 }

@@ -6,7 +6,6 @@ import Foundation
 import LogFormat
 import LogStorage
 import Replay
-import Synchronization
 
 /// Verifies, repairs and salvages a log.
 ///
@@ -57,7 +56,9 @@ public struct LogMaintenance: Sendable {
     public func verify(
         progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> VerificationReport {
-        let found = try await withCountedReads(progress) { files in
+        let found = try await LongRead.run(
+            of: directory, environment.fileSystem, verifying: true, progress: progress
+        ) { files in
             try Verification(of: directory, files, catalogue: catalogue, views: views) { _ in }
         }
         return VerificationReport(
@@ -111,7 +112,9 @@ public struct LogMaintenance: Sendable {
         to url: URL, progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> RepairSummary {
         let copy = try url.localPath()
-        try await withCountedReads(progress) { files in
+        try await LongRead.run(
+            of: directory, environment.fileSystem, verifying: true, progress: progress
+        ) { files in
             try LogCopy(
                 of: directory, to: copy, environment: environment, reading: files
             ).run()
@@ -137,48 +140,13 @@ public struct LogMaintenance: Sendable {
         _ progress: (@Sendable (Double) -> Void)?
     ) async throws -> [String: String] {
         do {
-            return try await withCountedReads(progress) { files in
+            return try await LongRead.run(
+                of: directory, environment.fileSystem, verifying: true, progress: progress
+            ) { files in
                 try Verification(of: directory, files, catalogue: catalogue, views: views) { _ in }
                     .wrongCheckpoints
             }
         } catch is LogError { return [:] }
-    }
-
-    /// Runs work that reads the log, off the cooperative pool, until the task is cancelled.
-    private func withCountedReads<Result: Sendable>(
-        _ progress: (@Sendable (Double) -> Void)?,
-        _ body: @escaping @Sendable (any FileSystem) throws -> Result
-    ) async throws -> Result {
-        try Task.checkCancellation()
-        let isCancelled = Atomic(false)
-        let read = Atomic(0)
-        do {
-            return try await withTaskCancellationHandler {
-                try await BlockingWork.run { [directory, environment] in
-                    let total = LogReader(
-                        directory, fileSystem: environment.fileSystem
-                    ).bytesToRead(verifying: true)
-                    let files = CountingFileSystem(environment.fileSystem) {
-                        bytes throws(FileError) in
-                        guard !isCancelled.load(ordering: .relaxed) else {
-                            throw FileError(
-                                .io, operation: "read", path: directory, reason: "cancelled")
-                        }
-                        let before = read.wrappingAdd(bytes, ordering: .relaxed).oldValue
-                        guard let progress, total > 0 else { return }
-                        // A hundred calls at most, and one at the end.
-                        let (old, new) = (before * 100 / total, (before + bytes) * 100 / total)
-                        if new > old { progress(min(1, Double(before + bytes) / Double(total))) }
-                    }
-                    return try body(files)
-                }
-            } onCancel: {
-                isCancelled.store(true, ordering: .relaxed)
-            }
-        } catch {
-            if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
-            throw error
-        }
     }
 }
 

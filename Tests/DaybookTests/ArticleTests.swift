@@ -1,5 +1,5 @@
 // The articles show code that is compiled and run: each of their code blocks equals, line by line, a block
-// between two marks in Tests/Outside.
+// between two marks in Tests/Outside, or in Tests/TelemetryTests where it needs a trait.
 
 import Foundation
 import Testing
@@ -49,7 +49,8 @@ import Testing
                 try String(contentsOf: file, encoding: .utf8),
                 from: { $0 == "```swift" }, to: { $0 == "```" })
         }
-        let compiled = try Self.files("Tests/Outside", ".swift").flatMap { file in
+        let tests = ["Tests/Outside", "Tests/TelemetryTests"]
+        let compiled = try tests.flatMap { try Self.files($0, ".swift") }.flatMap { file in
             Self.blocks(
                 try String(contentsOf: file, encoding: .utf8),
                 from: { $0.hasSuffix(" begins") && $0.contains("// ") },

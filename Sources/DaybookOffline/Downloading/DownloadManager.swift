@@ -4,6 +4,7 @@
 
 import Daybook
 import Foundation
+import Telemetry
 
 /// Downloads cities: takes queued jobs, fetches data and images, records that they are there.
 ///
@@ -27,6 +28,7 @@ public actor DownloadManager {
     private let user: String
     private let reachability: any Reachability
     private let options: Options
+    private let instruments = Instruments()
     private let folder: String
     private nonisolated let progress: TransientTable<String, DownloadNumbers>
 
@@ -331,7 +333,10 @@ public actor DownloadManager {
         running[job.id] = Running(
             task: Task {
                 let result: Result<DownloadedCity, any Error>
-                do { result = .success(try await run.run()) } catch { result = .failure(error) }
+                do {
+                    result = .success(
+                        try await instruments.measure(.download) { try await run.run() })
+                } catch { result = .failure(error) }
                 await end(job, meter, result)
             }, meter: meter)
     }
@@ -379,6 +384,7 @@ public actor DownloadManager {
                 try city.record(
                     isExplicit: present.isExplicit, for: user, in: &transaction)
             }
+            instruments.count(.downloadedBytes, meter.numbers.downloadedBytes)
         } catch {
             if error is LogError { throw error }
             // As it is now: it may have been paused at the last moment.

@@ -48,7 +48,9 @@ public enum Property {
         var report = PropertyReport()
         func attempt(_ start: Choices) -> Counterexample? {
             var choices = start
-            do { try body(&choices) } catch { return Counterexample(choices, error) }
+            do {
+                try IssueRecorder.run { try body(&choices) }
+            } catch { return Counterexample(choices, error) }
             report.add(choices)
             return nil
         }
@@ -78,7 +80,9 @@ public enum Property {
         var report = PropertyReport()
         func attempt(_ start: Choices) async -> Counterexample? {
             var choices = start
-            do { try await body(&choices) } catch { return Counterexample(choices, error) }
+            do {
+                try await IssueRecorder.run { try await body(&choices) }
+            } catch { return Counterexample(choices, error) }
             report.add(choices)
             return nil
         }

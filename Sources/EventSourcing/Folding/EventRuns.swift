@@ -6,6 +6,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
+import Telemetry
 
 /// Events in order, some at a time.
 struct EventRuns: Sendable {
@@ -79,6 +80,20 @@ struct EventRuns: Sendable {
         }
         try handOn()
         return try read.get()
+    }
+}
+
+extension Instruments {
+    /// Measures a fold, and counts its events.
+    ///
+    /// - Throws: as `EventRuns.forEach(_:)`.
+    func fold(_ runs: EventRuns, _ body: ([Event]) throws -> Void) throws {
+        try measure(.fold) {
+            _ = try runs.forEach { run in
+                try body(run)
+                count(.foldedEvents, run.count)
+            }
+        }
     }
 }
 

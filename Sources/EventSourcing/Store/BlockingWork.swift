@@ -1,6 +1,7 @@
 // Work that waits for the disk, off the cooperative thread pool.
 
 import Dispatch
+import Telemetry
 
 /// Runs blocking work on a thread that may wait.
 package enum BlockingWork {
@@ -12,9 +13,11 @@ package enum BlockingWork {
         _ priority: DispatchQoS.QoSClass = .userInitiated,
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
+        // The queue does not inherit the task's local values.
+        let span = SpanContext.current
+        return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global(qos: priority).async {
-                continuation.resume(with: Swift.Result { try body() })
+                continuation.resume(with: Swift.Result { try span.run(body) })
             }
         }
     }

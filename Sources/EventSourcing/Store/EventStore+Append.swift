@@ -5,6 +5,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
+import Telemetry
 
 extension EventStore {
     /// Bytes of relaxed events that wait at most.
@@ -395,7 +396,9 @@ extension EventStore {
         var batch = pending
         do {
             commitCount += 1
-            try log.append(batch.lines, drawingOnReserve: batch.drawsOnReserve)
+            try instruments.measure(.commit) { () throws(LogError) in
+                try log.append(batch.lines, drawingOnReserve: batch.drawsOnReserve)
+            }
             pending = PendingAppends()
         } catch {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
@@ -404,6 +407,8 @@ extension EventStore {
             batch.tell(error)
             throw error
         }
+        instruments.count(.committedEvents, batch.events.count)
+        instruments.count(.committedBytes, batch.lines.bytes.count)
         views.fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.add(event) }
         foldAnewIfStale()

@@ -5,6 +5,7 @@
 import Foundation
 import LogFormat
 import LogStorage
+import Telemetry
 
 /// What a store knows of its compactions.
 struct CompactionControl {
@@ -81,8 +82,13 @@ extension EventStore {
                     compaction.running = nil
                     compaction.stop = nil
                 }
-                return dryRun
-                    ? try await survey(stop) : try await compact(stop, progress)
+                if dryRun { return try await survey(stop) }
+                let report = try await instruments.measure(.compaction) {
+                    try await compact(stop, progress)
+                }
+                instruments.count(.removedEvents, report.removed)
+                instruments.count(.removedBytes, report.freedBytes)
+                return report
             }
             compaction.running = Task { _ = await work.result }
             compaction.stop = stop

@@ -5,6 +5,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Synchronization
+import Telemetry
 
 /// When an append returns.
 public enum Durability: Sendable {
@@ -56,6 +57,8 @@ public actor EventStore {
     nonisolated let views: ViewSet
     /// File system, clock and randomness.
     public nonisolated let environment: LogEnvironment
+    /// The logger, the metrics and the tracer of the task that opened the store.
+    package nonisolated let instruments: Instruments
     var floor: TimeFloor
     nonisolated let inbox = AppendInbox()
     var pending = PendingAppends()
@@ -80,7 +83,8 @@ public actor EventStore {
 
     // MARK: Opening
 
-    /// Opens the log in a folder, mends what an unclean stop left, and folds its views.
+    /// Opens the log in a folder, mends what an unclean stop left, and folds its views. The store keeps the
+    /// calling task's logger, metrics factory and tracer (`Instruments`).
     ///
     /// - Parameters:
     ///   - directory: the log's folder, created if it is missing and `create` is true.
@@ -110,20 +114,24 @@ public actor EventStore {
     ) async throws -> EventStore {
         if let fault = catalogue.fault { throw fault }
         try ViewSet.check(views)
-        let store = try await BlockingWork.run {
-            let log = try Log(
-                at: directory, account: account, create: create, isShared: isShared,
-                environment: environment)
-            do {
-                let opening = try StoreOpening(
-                    log, catalogue, ViewSet(views, catalogue),
-                    keepsUnknownStates: keepingUnknownStates,
-                    progress: progress)
-                log.keepReserve()
-                return EventStore(log, catalogue, opening, environment, eraseSecrets)
-            } catch {
-                try? log.close()
-                throw (error as? LogError)?.following(log.recovery) ?? error
+        let instruments = Instruments()
+        let store = try await instruments.measure(.open) {
+            try await BlockingWork.run {
+                let log = try Log(
+                    at: directory, account: account, create: create, isShared: isShared,
+                    environment: environment)
+                do {
+                    let opening = try StoreOpening(
+                        log, catalogue, ViewSet(views, catalogue),
+                        keepsUnknownStates: keepingUnknownStates, instruments,
+                        progress: progress)
+                    log.keepReserve()
+                    return EventStore(
+                        log, catalogue, opening, environment, instruments, eraseSecrets)
+                } catch {
+                    try? log.close()
+                    throw (error as? LogError)?.following(log.recovery) ?? error
+                }
             }
         }
         await store.checkpointIfDue()
@@ -132,11 +140,13 @@ public actor EventStore {
 
     private init(
         _ log: Log, _ catalogue: EventCatalogue, _ opening: StoreOpening,
-        _ environment: LogEnvironment, _ eraseSecrets: (@Sendable () async throws -> Void)?
+        _ environment: LogEnvironment, _ instruments: Instruments,
+        _ eraseSecrets: (@Sendable () async throws -> Void)?
     ) {
         self.log = log
         self.catalogue = catalogue
         self.environment = environment
+        self.instruments = instruments
         self.eraseSecrets = eraseSecrets
         views = opening.views
         floor = opening.floor
@@ -273,7 +283,7 @@ public actor EventStore {
     private func foldAnew() throws {
         let states = CheckpointSlots(log.directory, fileSystem: environment.fileSystem).usable()
             .filter { $0.logID == log.id && $0.position <= lastDurable }.flatMap(\.states)
-        try views.rebuild(from: states, log, catalogue)
+        try instruments.measure(.fold) { try views.rebuild(from: states, log, catalogue) }
         checkpointing.hasRebuilt()
     }
 
@@ -316,8 +326,11 @@ public actor EventStore {
         checkpointing.begin()
         let task = Task {
             defer { checkpointing.running = nil }
-            checkpointing.finish(
-                stateBytes: try await BlockingWork.run(.utility) { try job.run() })
+            let stateBytes = try await instruments.measure(.checkpoint) {
+                try await BlockingWork.run(.utility) { try job.run() }
+            }
+            instruments.count(.checkpointBytes, stateBytes)
+            checkpointing.finish(stateBytes: stateBytes)
         }
         checkpointing.running = task
         return task
@@ -337,14 +350,15 @@ public actor EventStore {
                 "the log ends at position \(lastDurable); there is no state at \(position) yet")
         }
         let (log, catalogue, past, environment) = (log, catalogue, views.fresh(), environment)
-        return try await BlockingWork.run {
+        return try await BlockingWork.run { [instruments] in
             try Self.checkNotCompacted(log, at: position)
             let checkpoints = CheckpointSlots(
                 log.directory, fileSystem: environment.fileSystem
             ).usable().filter { $0.logID == log.id }
             past.restore(checkpoints.flatMap(\.states).filter { $0.position <= position })
-            try log.runs(from: past.next, through: position, catalogue: catalogue)
-                .forEach { past.fold($0[...]) }
+            try instruments.fold(
+                log.runs(from: past.next, through: position, catalogue: catalogue)
+            ) { past.fold($0[...]) }
             // Some of it may have gone while it was read.
             try Self.checkNotCompacted(log, at: position)
             return PastState(position: position, views: past)
@@ -392,7 +406,7 @@ public actor EventStore {
         _ = try log.resume()
         log.keepReserve()
         isSuspended = false
-        try log.runs(from: views.next, catalogue: catalogue).forEach { run in
+        try instruments.fold(log.runs(from: views.next, catalogue: catalogue)) { run in
             views.fold(run[...])
             for event in run {
                 floor.add(event.time)

@@ -3,6 +3,7 @@
 
 import LogFormat
 import LogStorage
+import Telemetry
 
 /// What a store begins with.
 struct StoreOpening {
@@ -21,6 +22,7 @@ struct StoreOpening {
     ///   checkpoint has.
     init(
         _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, keepsUnknownStates: Bool,
+        _ instruments: Instruments,
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
     ) throws {
         self.views = views
@@ -30,7 +32,7 @@ struct StoreOpening {
             keepsUnknownStates
             ? views.needs.adding(storedIn: states, but: views.names) : views.needs
         views.discarded = DiscardedEvents(restoredFrom: states)
-        views.restore(states)
+        instruments.measure(.restore) { views.restore(states) }
         var floorThrough = Position.zero
         if let (floor, position) = TimeFloor.restored(from: states) {
             self.floor = floor
@@ -49,7 +51,7 @@ struct StoreOpening {
         let first = min(views.next, floorThrough.next)
         let total = Int(clamping: log.next.rawValue - first.rawValue)
         var count = 0
-        try log.runs(from: first, catalogue: catalogue).forEach { run in
+        try instruments.fold(log.runs(from: first, catalogue: catalogue)) { run in
             views.fold(run[...])
             for event in run {
                 if event.position > floorThrough { floor.add(event.time) }
@@ -60,7 +62,7 @@ struct StoreOpening {
             if count / 10_000 > before { progress?(count / 10_000 * 10_000, total) }
         }
         if views.isStale {
-            try views.rebuild(from: states, log, catalogue)
+            try instruments.measure(.fold) { try views.rebuild(from: states, log, catalogue) }
             checkpointing.hasRebuilt()
         }
         if first <= covered { checkpointing.hasRebuilt() }

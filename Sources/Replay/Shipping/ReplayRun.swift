@@ -6,6 +6,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Logging
+import Telemetry
 
 /// The loop of a run. What happens elsewhere (an answer, a timer, a commit, a trigger) comes in
 /// through one mailbox, one after the other.
@@ -420,9 +421,16 @@ struct ReplayRun {
     private static func send(
         _ call: TransportRequest, _ token: String?, _ replayer: Replayer, _ end: Replayer.End
     ) async throws -> TransportReply {
-        try await inTime(replayer, end) {
-            try await replayer.transport.send(call, token: token, account: replayer.store.account)
+        let instruments = replayer.instruments
+        let reply = try await instruments.measure(.syncRequest) {
+            try await inTime(replayer, end) {
+                try await replayer.transport.send(
+                    call, token: token, account: replayer.store.account)
+            }
         }
+        if case .append(let batch) = call { instruments.count(.sentBytes, batch.count) }
+        instruments.count(.receivedBytes, reply.body.count)
+        return reply
     }
 
     /// Does something; where the run ends at a time, no longer than until then.

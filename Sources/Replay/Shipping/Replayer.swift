@@ -6,6 +6,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Logging
+import Telemetry
 
 /// Exchanges a store's events with a server: ships its outbox, and reads what other logs of the
 /// account have recorded.
@@ -14,7 +15,8 @@ public struct Replayer: Sendable {
     let transport: any Transport
     let credentials: any Credentials
     let options: Options
-    let logger: Logger
+    let instruments: Instruments
+    var logger: Logger { instruments.logger }
     let sleep: @Sendable (Duration) async throws -> Void
 
     /// Settings of a replayer.
@@ -44,12 +46,13 @@ public struct Replayer: Sendable {
     ///   - transport: carries requests to the server.
     ///   - credentials: the source of tokens.
     ///   - options: the settings.
-    ///   - logger: receives why requests fail, at the level `debug`.
+    ///   - logger: receives why requests fail, and how long they take, at the level `debug`; nil for
+    ///     the store's logger.
     ///   - sleep: waits, and throws where the run is to end; a simulation lets its clock go on.
     public init(
         _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(), options: Options = Options(),
-        logger: Logger = Logger(label: "daybook.replay"),
+        logger: Logger? = nil,
         sleep: @escaping @Sendable (Duration) async throws -> Void = {
             try await Task.sleep(for: $0)
         }
@@ -58,7 +61,9 @@ public struct Replayer: Sendable {
         self.transport = transport
         self.credentials = credentials
         self.options = options
-        self.logger = logger
+        var instruments = store.instruments
+        if let logger { instruments.logger = logger }
+        self.instruments = instruments
         self.sleep = sleep
     }
 
@@ -121,9 +126,18 @@ public struct Replayer: Sendable {
             report.message = "another run exchanges this store's events"
             return report
         }
-        var run = ReplayRun(self, until: end, under: conditions, progress: progress)
+        func exchange() async throws -> SyncReport {
+            var run = ReplayRun(self, until: end, under: conditions, progress: progress)
+            return try await run.run(triggers)
+        }
         do {
-            let report = try await run.run(triggers)
+            // A run without an end takes as long as the app runs.
+            let report =
+                if case .never = end {
+                    try await exchange()
+                } else {
+                    try await instruments.measure(.sync) { try await exchange() }
+                }
             await claim.release()
             return report
         } catch {

@@ -139,51 +139,41 @@ struct Inspect: AsyncParsableCommand {
 
     private func summarise() throws {
         let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
-        let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
-        var outbox = Outbox()
         var plot = LogPlot()
-        var events = 0
-        var plaintext = 0
-        var times: ClosedRange<Timestamp>?
-        var positions: ClosedRange<Position>?
-        let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
-            events += 1
-            plaintext += event.lineBytes + 1
+        var count = 0
+        let log = try LogStatistics(
+            of: directory, CountingFileSystem(progress), catalogue: OfflineModel.catalogue
+        ) { event in
+            count += 1
             plot.add(event)
-            let time = event.time
-            times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
-            positions = (positions?.lowerBound ?? event.position)...event.position
-            outbox.fold(event)
-            progress.update(events)
-            return true
+            progress.update(count)
         }
         progress.finish()
-        if let tail = outcome.tornTail { Message.note(Self.words(tail)) }
-        let files = try reader.files()
+        if let tail = log.tornTail { Message.note(Self.words(tail)) }
         var row = ViewRow()
-        row.add("log", files.logID)
-        row.add("account", files.account)
-        row.add("segments", files.segments)
-        row.add("events", events)
-        row.add("first", raw: positions.map { Array("\($0.lowerBound)".utf8) })
-        row.add("last", raw: positions.map { Array("\($0.upperBound)".utf8) })
-        row.add("bytes", files.bytes)
-        row.add("plaintextBytes", plaintext)
-        let ratio = files.bytes == 0 ? 0 : Double(plaintext) / Double(files.bytes)
-        row.add("ratio", raw: Array("\((ratio * 100).rounded() / 100)".utf8))
-        row.add("oldest", times?.lowerBound.description)
-        row.add("newest", times?.upperBound.description)
-        row.add("outbox", outbox.count)
-        row.add("open", outcome.isOpenEnded)
-        addCheckpoints(at: outcome.last, to: &row)
+        row.add("log", log.logID.text)
+        row.add("account", log.account)
+        row.add("segments", log.segments)
+        row.add("events", log.events)
+        row.add("first", raw: log.positions.map { Array("\($0.lowerBound)".utf8) })
+        row.add("last", raw: log.positions.map { Array("\($0.upperBound)".utf8) })
+        row.add("bytes", log.diskBytes)
+        row.add("plaintextBytes", log.lineBytes)
+        row.add(
+            "ratio", raw: Array("\((log.compressionRatio * 100).rounded() / 100)".utf8))
+        row.add("oldest", log.times?.lowerBound.description)
+        row.add("newest", log.times?.upperBound.description)
+        row.add("outbox", log.unsynced)
+        row.add("open", log.isOpen)
+        addCheckpoints(of: log, to: &row)
         guard output.format == .table else {
             var counts = ViewRow()
             var amounts = ViewRow()
-            for (type, amount) in plot.types.sorted(by: { $0.key < $1.key }) {
+            for (type, amount) in log.types.sorted(by: { $0.key < $1.key }) {
                 counts.add(type, amount.events)
                 var both = ViewRow()
                 both.add("events", amount.events)
-                both.add("bytes", amount.bytes)
+                both.add("bytes", amount.lineBytes)
                 amounts.add(type, raw: both.json)
             }
             row.add("types", raw: counts.json)
@@ -192,24 +182,22 @@ struct Inspect: AsyncParsableCommand {
         }
         RowWriter.writeSummary(row, .table)
         let lines = plot.lines(
-            columns: Terminal.columns(STDOUT_FILENO), isUTF8: Terminal.isUTF8)
+            types: log.types, columns: Terminal.columns(STDOUT_FILENO), isUTF8: Terminal.isUTF8)
         for line in lines.isEmpty ? [] : [""] + lines { Stdout.write(Array((line + "\n").utf8)) }
         Stdout.flush()
     }
 
-    /// Where the views' states are stored, and how many positions an opening folds behind them.
-    private func addCheckpoints(at end: Position, to row: inout ViewRow) {
-        let slots = CheckpointSlots(directory, fileSystem: POSIXFileSystem()).contents()
-        let checkpoints = slots.map { slot, content in
+    /// Where the views' states are stored, and how many positions an opening folds after them.
+    private func addCheckpoints(of log: LogStatistics, to row: inout ViewRow) {
+        let checkpoints = log.checkpoints.map { checkpoint in
             var row = ViewRow()
-            row.add("slot", slot)
-            switch content {
-            case .checkpoint(let checkpoint):
-                let (position, end) = (checkpoint.position.rawValue, end.rawValue)
-                row.add("position", Int(clamping: position))
-                row.add("behind", Int(clamping: end < position ? 0 : end - position))
-                row.add("time", Timestamp(milliseconds: checkpoint.createdAt).description)
-            case .bad(let reason):
+            row.add("slot", checkpoint.slot)
+            switch checkpoint.content {
+            case .states(let position, let time):
+                row.add("position", Int(clamping: position.rawValue))
+                row.add("behind", max(0, position.distance(to: log.last)))
+                row.add("time", time.description)
+            case .unusable(let reason):
                 row.add("bad", reason)
             }
             return row

@@ -32,49 +32,72 @@ struct Why: AsyncParsableCommand {
 
     private func work() throws {
         guard let id = UUID(uuidString: id) else { return }
-        var story = try read(id)
-        // Compaction may have taken it out between the two looks.
-        if !story.isKnown { story = try read(id) }
-        guard story.isKnown else {
+        let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
+        defer { progress.finish() }
+        let found = try EventStory.read(
+            of: id, in: directory, CountingFileSystem(progress), catalogue: OfflineModel.catalogue,
+            now: LogEnvironment.systemTime()
+        ) { event in progress.update(Int(clamping: event.position.rawValue)) }
+        progress.finish()
+        guard let (story, tornTail) = found else {
             Message.error(
                 "no event of the log has the id \(id.text); of one that compaction took out more "
                     + "than 90 days ago nothing is known")
             throw Exit.noLog
         }
+        if let tornTail { Message.note(Inspect.words(tornTail)) }
         var writer = RowWriter(output.format, cutsLastColumn: false)
-        for step in story.steps { write(step, &writer) }
+        writeOrigin(of: story, to: &writer)
+        for step in story.steps {
+            write(
+                step.kind.rawValue, step.description, at: step.position, step.time,
+                facts: step.facts, to: &writer)
+        }
+        if story.event != nil {
+            write("now", story.status.detail, facts: story.status.facts, to: &writer)
+        }
         writer.finish()
     }
 
-    private func read(_ id: UUID) throws -> EventStory {
-        let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
-        defer { progress.finish() }
-        let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
-        var story = EventStory(
-            of: id, removed: try reader.removed(id: id.integer, now: LogEnvironment.systemTime()))
-        let outcome = try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
-            story.fold(event)
-            progress.update(Int(clamping: event.position.rawValue))
-            return true
+    /// The event itself, and what caused it.
+    private func writeOrigin(of story: EventStory, to writer: inout RowWriter) {
+        guard let event = story.event else {
+            return write("removed", story.status.detail, at: story.position, to: &writer)
         }
-        story.finish()
-        if story.isKnown, let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
-        return story
+        let origin =
+            event.isOwn
+            ? "made here"
+            : "made elsewhere, as event \(event.sequence) of urn:uuid:\(event.source.text)"
+        let subject = event.subject.map { " about \($0)" } ?? ""
+        write(
+            "recorded", "\(event.type)\(subject), in the lane \(event.lane), \(origin)",
+            at: event.position, event.time, facts: event.facts, to: &writer)
+        if let id = story.replacedID {
+            write("replaces", "it stands for the event \(id)", facts: ViewRow(id: id), to: &writer)
+        }
+        if let id = story.baseID {
+            write(
+                "base", "it was made on top of the event \(id)", facts: ViewRow(id: id), to: &writer
+            )
+        }
     }
 
-    private func write(_ step: EventStory.Step, _ writer: inout RowWriter) {
+    private func write(
+        _ what: String, _ detail: String, at position: Position? = nil, _ time: Timestamp? = nil,
+        facts: ViewRow = ViewRow(), to writer: inout RowWriter
+    ) {
         var row = ViewRow()
-        row.add("position", raw: step.position.map { Array("\($0)".utf8) })
-        row.add("time", step.time?.description)
-        row.add("what", step.what.rawValue)
-        row.add("detail", step.detail)
+        row.add("position", raw: position.map { Array("\($0)".utf8) })
+        row.add("time", time?.description)
+        row.add("what", what)
+        row.add("detail", detail)
         guard output.format == .table else {
-            for field in step.facts.fields { row.add(field.name, raw: field.json) }
+            for field in facts.fields { row.add(field.name, raw: field.json) }
             return writer.write(row)
         }
         writer.write(row)
         // Only what people cannot read in the words.
-        for field in step.facts.fields where field.name.hasPrefix("data") {
+        for field in facts.fields where field.name.hasPrefix("data") {
             var row = ViewRow()
             row.add("position", raw: nil)
             row.add("time", nil)
@@ -82,5 +105,74 @@ struct Why: AsyncParsableCommand {
             row.add("detail", raw: field.json)
             writer.write(row)
         }
+    }
+}
+
+// MARK: What programs read
+
+extension ViewRow {
+    fileprivate init(id: String) {
+        self.init()
+        add("id", id)
+    }
+}
+
+extension Event {
+    fileprivate var facts: ViewRow {
+        var facts = ViewRow()
+        facts.add("type", type)
+        facts.add("subject", subject)
+        facts.add("lane", lane)
+        facts.add("source", "urn:uuid:\(source.text)")
+        facts.add("sequence", Int(clamping: sequence))
+        facts.add("own", isOwn)
+        if case .base64(let text) = content.data {
+            facts.add("data_base64", raw: text)
+        } else {
+            facts.add("data", raw: content.json)
+        }
+        return facts
+    }
+}
+
+extension EventStory.Step {
+    fileprivate var facts: ViewRow {
+        var facts = ViewRow()
+        if let verdict {
+            facts.add("code", verdict.code)
+            facts.add("message", verdict.message)
+            facts.add("retryCount", verdict.retryCount)
+        }
+        if let replacement {
+            facts.add("id", replacement.id.text)
+            facts.add("type", replacement.type)
+        }
+        return facts
+    }
+}
+
+extension EventStory.Status {
+    /// The description, with the command that decides.
+    fileprivate var detail: String {
+        switch self {
+        case .parked(nil), .conflict: "\(self): see logtool parked"
+        default: description
+        }
+    }
+
+    fileprivate var facts: ViewRow {
+        var facts = ViewRow()
+        switch self {
+        case .settled: facts.add("status", "SUCCESS")
+        case .pending(_, let first):
+            facts.add("status", OutboxEntry.Status.pending.rawValue)
+            if let first { facts.add("behind", first.id.text) }
+        case .parked(let next):
+            facts.add("status", OutboxEntry.Status.failed.rawValue)
+            if let next { facts.add("nextAttemptAt", next.description) }
+        case .conflict: facts.add("status", OutboxEntry.Status.conflict.rawValue)
+        case .retracted, .received, .local, .unknownType, .removed: facts.add("status", nil)
+        }
+        return facts
     }
 }

@@ -4,31 +4,23 @@ import DaybookOffline
 import Foundation
 
 struct LogPlot {
-    /// Lines and bytes of one type.
-    struct Amount: Equatable {
-        var events = 0
-        var bytes = 0
-    }
-
     private var histogram = TimeHistogram()
-    private(set) var types: [String: Amount] = [:]
 
     private static let labelColumns = 8
     private static let nameColumnsMax = 40
     private static let barColumnsMin = 5
 
     mutating func add(_ event: Event) {
-        let bytes = event.lineBytes + 1
-        histogram.add(event.time.milliseconds, bytes: bytes)
-        types[event.type, default: Amount()].events += 1
-        types[event.type, default: Amount()].bytes += bytes
+        histogram.add(event.time.milliseconds, bytes: event.lineBytes + 1)
     }
 
     /// The lines of both plots, none longer than `columns`.
-    func lines(columns: Int, isUTF8: Bool) -> [String] {
+    func lines(
+        types: [String: LogStatistics.Amount], columns: Int, isUTF8: Bool
+    ) -> [String] {
         guard !types.isEmpty else { return [] }
         let plot = Plot(isUTF8: isUTF8)
-        return overTime(plot, columns) + [""] + byType(plot, columns)
+        return overTime(plot, columns) + [""] + byType(types, plot, columns)
     }
 
     private func overTime(_ plot: Plot, _ columns: Int) -> [String] {
@@ -43,11 +35,13 @@ struct LogPlot {
         ]
     }
 
-    private func byType(_ plot: Plot, _ columns: Int) -> [String] {
+    private func byType(
+        _ types: [String: LogStatistics.Amount], _ plot: Plot, _ columns: Int
+    ) -> [String] {
         let rows = types.sorted { $0.key < $1.key }
         let names = rows.map { Self.shortened(Table.printable($0.key), isUTF8: plot.isUTF8) }
         let events = rows.map { ProgressText.grouped($0.value.events) }
-        let bytes = rows.map { ProgressText.grouped($0.value.bytes) }
+        let bytes = rows.map { ProgressText.grouped($0.value.lineBytes) }
         let name = max("by type".count, names.map(\.count).max() ?? 0)
         let eventColumns = max("events".count, events.map(\.count).max() ?? 0)
         let byteColumns = max("bytes".count, bytes.map(\.count).max() ?? 0)
@@ -63,7 +57,7 @@ struct LogPlot {
             return text
         }
         let mostEvents = rows.map(\.value.events).max() ?? 0
-        let mostBytes = rows.map(\.value.bytes).max() ?? 0
+        let mostBytes = rows.map(\.value.lineBytes).max() ?? 0
         var lines = [line(["by type", "events", "bytes"], ["", ""])]
         for (index, row) in rows.enumerated() {
             let bars =
@@ -71,7 +65,7 @@ struct LogPlot {
                 ? ["", ""]
                 : [
                     plot.bar(row.value.events, of: mostEvents, columns: bar),
-                    plot.bar(row.value.bytes, of: mostBytes, columns: bar),
+                    plot.bar(row.value.lineBytes, of: mostBytes, columns: bar),
                 ]
             lines.append(line([names[index], events[index], bytes[index]], bars))
         }

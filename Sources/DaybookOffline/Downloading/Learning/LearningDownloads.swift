@@ -5,6 +5,7 @@
 import Daybook
 import Foundation
 import Synchronization
+import Telemetry
 
 /// Keeps lessons and review sessions ready for times without a network.
 ///
@@ -28,6 +29,7 @@ public actor LearningDownloads {
     private let reachability: any Reachability
     private let policy: PrefetchPolicy
     private let options: DownloadManager.Options
+    private let instruments = Instruments()
     private nonisolated let learning: LearningCommands
 
     /// While `run()` works.
@@ -524,12 +526,14 @@ public actor LearningDownloads {
                 }
                 return nil
             }
-            group.addTask {
+            group.addTask { [instruments] in
                 // Not before it is known which network there is.
                 for await _ in allowed {
-                    do { return try await body() } catch {
-                        try Failures.check(error)
-                        throw error
+                    return try await instruments.measure(.download) {
+                        do { return try await body() } catch {
+                            try Failures.check(error)
+                            throw error
+                        }
                     }
                 }
                 return nil

@@ -58,4 +58,37 @@ package enum Looking {
         // Looking-2 ends
         return outbox.count
     }
+
+    package static func support(_ store: EventStore, _ id: UUID) async throws -> Int {
+        // Looking-6 begins
+        let statistics = try await store.statistics()
+        print("\(statistics.events) events in \(statistics.diskBytes) bytes")
+        print("\(statistics.unsynced) not synced, \(statistics.parked) of them parked")
+        if let story = try await store.story(of: id) {
+            for step in story.steps { print(step) }
+            print(story.status)
+        }
+        // Looking-6 ends
+        return statistics.events
+    }
+
+    package static func widget(
+        at url: URL, _ rules: [EventRule], _ show: @Sendable (Int) -> Bool
+    ) async throws {
+        // Looking-7 begins
+        let log = try await ReadOnlyStore.open(at: url, rules: rules, views: [Habits.self])
+        for try await _ in log.changes(every: .seconds(1)) {
+            let minutes = await log.view(Habits.self).minutes["reading"] ?? 0
+            guard show(minutes) else { break }
+        }
+        // Looking-7 ends
+    }
+
+    package static func copy(_ storage: DeviceStorage, to file: URL) async throws -> Int {
+        // Looking-8 begins
+        let copied = try await storage.export(account: "user-456", to: file)
+        print("\(copied.events) events, \(copied.bytes) bytes")
+        // Looking-8 ends
+        return copied.events
+    }
 }

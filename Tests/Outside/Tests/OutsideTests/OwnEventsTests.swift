@@ -80,6 +80,27 @@ import Testing
         #expect(try await last == Position(2))
     }
 
+    @Test func `a support screen, a widget and a copy need no second writer`() async throws {
+        let folder = try Folder()
+        let storage = DeviceStorage(
+            DeviceStorage.Paths(
+                database: folder.url.appending(path: "logs"),
+                cache: folder.url.appending(path: "caches")))
+        try await storage.prepare()
+        let log = storage.database.appending(path: "log")
+        let store = try await OwnEvents.open(at: log)
+        #expect(try await OwnEvents.record(in: store) == 20)
+        let event = try #require(try await store.event(at: Position(1)))
+        #expect(try await Looking.support(store, event.id) == 1)
+        try await Looking.widget(at: log, OwnEvents.rules) { minutes in
+            #expect(minutes == 20)
+            return false
+        }
+        #expect(
+            try await Looking.copy(storage, to: folder.url.appending(path: "copy.ndjson")) == 1)
+        try await store.close()
+    }
+
     @Test func `a damaged log is salvaged into a new one`() async throws {
         let folder = try Folder()
         let store = try await OwnEvents.open(at: folder.log)

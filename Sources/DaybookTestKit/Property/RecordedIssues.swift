@@ -1,0 +1,80 @@
+// What a test framework reports while a property runs counts as the run's failure, so that shrinking
+// prints one counterexample instead of every step towards it. The framework is told by the test, since
+// this module links none. Between Property and the body of a property.
+
+import Synchronization
+
+/// The issues that a test framework has reported in one run of a property.
+public struct RecordedIssues: Error, CustomStringConvertible {
+    /// The issues in the framework's words, in the order in which they were reported.
+    public fileprivate(set) var issues: [String] = []
+
+    /// All issues, one a line.
+    public var description: String { issues.joined(separator: "\n") }
+}
+
+/// The issues of the run that is under way.
+final class IssueRecorder: Sendable {
+    @TaskLocal static var current: IssueRecorder?
+
+    private let recorded = Mutex(RecordedIssues())
+
+    func record(_ issue: String) { recorded.withLock { $0.issues.append(issue) } }
+
+    /// Runs a body.
+    ///
+    /// - Throws: the issues that were recorded meanwhile, else what the body throws.
+    static func run(_ body: () throws -> Void) throws {
+        let recorder = IssueRecorder()
+        do {
+            try $current.withValue(recorder, operation: body)
+        } catch {
+            try recorder.throwIssues()
+            throw error
+        }
+        try recorder.throwIssues()
+    }
+
+    /// Runs an asynchronous body; otherwise as the form above.
+    static func run(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void
+    ) async throws {
+        let recorder = IssueRecorder()
+        do {
+            try await $current.withValue(recorder, operation: body, isolation: isolation)
+        } catch {
+            try recorder.throwIssues()
+            throw error
+        }
+        try recorder.throwIssues()
+    }
+
+    private func throwIssues() throws {
+        let issues = recorded.withLock { $0 }
+        if !issues.issues.isEmpty { throw issues }
+    }
+}
+
+extension Property {
+    /// Counts an issue that a test framework is about to report as a failure of the run that is under way.
+    ///
+    /// A failing `#expect` or `#require` reports each failing run, those of shrinking included, and a failing
+    /// `#expect` throws nothing that a property could shrink. A test whose issues come here first reports the
+    /// shrunk counterexample alone. With Swift Testing a trait does that:
+    ///
+    /// ```swift
+    /// extension Trait where Self == IssueHandlingTrait {
+    ///     static var quietShrinking: Self {
+    ///         .filterIssues { !Property.captureIssue(String(reflecting: $0)) }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// - Parameter description: the issue, for the failure report.
+    /// - Returns: false outside of a run, where the framework must report the issue.
+    public static func captureIssue(_ description: String) -> Bool {
+        guard let recorder = IssueRecorder.current else { return false }
+        recorder.record(description)
+        return true
+    }
+}

@@ -1,0 +1,248 @@
+// The laws of one view, each checked on one random history. Between Property+Projection, which draws the
+// histories, and the folds, stored states and verdicts of EventSourcing.
+
+import Daybook
+import EventSourcing
+import Foundation
+
+/// The checks of one view.
+struct ProjectionCheck<View: Projection> {
+    /// A history without events.
+    private let empty: SampleHistory
+    private let hasUpcasters: Bool
+    /// The views that say which events were superseded.
+    private let superseding: [any CompactableView.Type]
+
+    private let changes = "an event changes the view"
+    private let isConverted = "an event is of an old type"
+    private let removes = "compaction removes an event"
+
+    /// - Parameters:
+    ///   - empty: a history without events.
+    ///   - others: views of the app that say which events were superseded.
+    /// - Throws: `EventError` (`refused`) for a view whose states cannot be compared.
+    init(
+        _ empty: SampleHistory, hasUpcasters: Bool, alongside others: [any CompactableView.Type]
+    ) throws {
+        self.empty = empty
+        self.hasUpcasters = hasUpcasters
+        let own = View.self as? any CompactableView.Type
+        superseding = (own.map { [$0] } ?? []) + others.filter { $0 != View.self }
+        guard try View() is any Equatable || View() is any ListableView || isStored else {
+            throw EventError(
+                .refused,
+                "the states of the view \(View.self) cannot be compared. Make it Equatable, or "
+                    + "encode its state")
+        }
+    }
+
+    private var catalogue: EventCatalogue { empty.catalogue }
+    private var isStored: Bool { get throws { try View().encodedState() != nil } }
+
+    /// Whether a law says anything of the view.
+    func concerns(_ law: ProjectionLaw) throws -> Bool {
+        switch law {
+        case .eventTypes: View.eventTypes != nil
+        case .orderOfArrival, .repetition: true
+        case .storedState: try isStored
+        case .compaction: View.self is any CompactableView.Type || View.allowsCompaction
+        case .upcasting: hasUpcasters
+        }
+    }
+
+    /// What must happen in some run: otherwise the law was not tried.
+    func labels(of law: ProjectionLaw) -> [String] {
+        switch law {
+        case .eventTypes, .orderOfArrival, .repetition, .storedState: [changes]
+        case .compaction: [changes, removes]
+        case .upcasting: [changes, isConverted]
+        }
+    }
+
+    /// Checks a law on a history.
+    ///
+    /// - Throws: `ProjectionLaw.Violation`; what the view's encoder throws.
+    func check(_ law: ProjectionLaw, on history: DrawnHistory, _ choices: inout Choices) throws {
+        if try difference(View(), state(history.events)) != nil { choices.count(changes) }
+        switch law {
+        case .eventTypes: try checkTypes(history.events)
+        case .orderOfArrival: try checkOrder(history)
+        case .repetition: try checkRepetition(history)
+        case .storedState: try checkStoredState(history)
+        case .compaction: try checkCompaction(history, &choices)
+        case .upcasting: try checkUpcasting(history.events, &choices)
+        }
+    }
+
+    // MARK: The laws
+
+    private func checkTypes(_ events: [Event]) throws {
+        for type in View.eventTypes?.sorted() ?? [] {
+            let newest = catalogue.newestType(of: type)
+            guard !View.folds(newest) else { continue }
+            throw ProjectionLaw.Violation(
+                law: .eventTypes,
+                detail: "\(type) is named, and not \(newest), as which a store hands its events on")
+        }
+        var all = View()
+        for event in events { all.fold(catalogue.newestForm(of: event)) }
+        try require(.eventTypes, "with events of all types", state(events), all)
+    }
+
+    private func checkOrder(_ history: DrawnHistory) throws {
+        let other = history.reordered
+        try require(
+            .orderOfArrival, "in the order \(positions(other))", state(history.events), state(other)
+        )
+    }
+
+    private func checkRepetition(_ history: DrawnHistory) throws {
+        try require(
+            .repetition, "with \(positions(history.chosen)) folded again", state(history.events),
+            state(history.events + history.chosen))
+    }
+
+    private func checkStoredState(_ history: DrawnHistory) throws {
+        let circumstance = "stored after \(history.past.count) events"
+        var state = state(history.past)
+        guard let bytes = try state.encodedState() else {
+            throw ProjectionLaw.Violation(
+                law: .storedState, detail: "\(circumstance) there is no state")
+        }
+        var restored: View
+        do {
+            restored = try View(encodedState: bytes)
+        } catch {
+            throw ProjectionLaw.Violation(
+                law: .storedState, detail: "\(circumstance) the state cannot be read: \(error)")
+        }
+        try require(.storedState, circumstance, state, restored)
+        state.fold(history.later, by: catalogue)
+        restored.fold(history.later, by: catalogue)
+        try require(.storedState, "\(circumstance) and folded on", state, restored)
+        let other = self.state(history.reordered)
+        if areEqual(state, other) == true {
+            try require(
+                .storedState, "in the order \(positions(history.reordered))", state, other)
+        }
+    }
+
+    /// fold(L − D − R + X) = fold(L − D + X): Spec/format/compaction.md, CMP-1 and CMP-2.
+    private func checkCompaction(_ history: DrawnHistory, _ choices: inout Choices) throws {
+        let (past, retracted) = (history.past, history.retracted)
+        let states: [any Projection] = superseding.map { $0.init(folding: past, by: catalogue) }
+        let judge = CompactionJudge(
+            states: states + [Settlement(unsettled: Set(retracted.map(\.stamp)))],
+            limit: past.last?.position ?? .zero, catalogue: catalogue)
+        // A compaction that ends half-way has removed some of them.
+        let removed = history.chosen.filter { judge.verdict(on: $0) == .goes }
+        if !removed.isEmpty { choices.count(removes) }
+        let counting = history.events.filter { !retracted.contains($0) }
+        try require(
+            .compaction,
+            "with \(positions(removed)) removed after \(past.count) events"
+                + (retracted.isEmpty ? "" : " and \(positions(retracted)) retracted"),
+            state(counting), state(counting.filter { !removed.contains($0) }))
+    }
+
+    private func checkUpcasting(_ events: [Event], _ choices: inout Choices) throws {
+        var newest = empty
+        for event in events {
+            do {
+                newest.record(try newestDraft(event, &choices), on: .init(of: event))
+            } catch {
+                throw ProjectionLaw.Violation(
+                    law: .upcasting, detail: "\(event.position) cannot be converted: \(error)")
+            }
+        }
+        try require(
+            .upcasting, "recorded with the newest types", state(newest.events), state(events))
+    }
+
+    /// What a release records that knows an event's newest type.
+    private func newestDraft(_ event: Event, _ choices: inout Choices) throws -> EventDraft {
+        guard catalogue.newestType(of: event.type) != event.type else { return event.content }
+        choices.count(isConverted)
+        let content = try catalogue.upcast(event).content
+        guard let payload = try catalogue[content.type]?.payload?.init(json: content.json ?? [])
+        else { return content }
+        var draft = try EventDraft(
+            payload, id: content.id, time: content.time, extensions: content.extensions)
+        try catalogue.normalise(&draft)
+        return draft
+    }
+
+    // MARK: Comparing states
+
+    private func state(_ events: some Sequence<Event>) -> View {
+        View(folding: events, by: catalogue)
+    }
+
+    private func positions(_ events: some Sequence<Event>) -> String {
+        events.map { "\($0.position)" }.joined(separator: ", ")
+    }
+
+    private func require(
+        _ law: ProjectionLaw, _ circumstance: @autoclosure () -> String, _ expected: View,
+        _ state: View
+    ) throws {
+        guard let difference = try difference(expected, state, withBytes: law == .storedState)
+        else { return }
+        // The first form that shows the difference. Collections describe themselves by their nodes.
+        let forms: [(View) -> String?] = [
+            json, { rows($0)?.joined(separator: " ") }, { "\($0)" },
+        ]
+        let form = forms.first { $0(expected) != $0(state) } ?? json
+        func text(_ state: View) -> String {
+            let text = form(state) ?? "\(state)"
+            return text.count > 500 ? "\(text.prefix(500))…" : text
+        }
+        throw ProjectionLaw.Violation(
+            law: law,
+            detail: "\(circumstance()) \(difference)\n    expected: \(text(expected))\n"
+                + "    found: \(text(state))")
+    }
+
+    /// A `Codable` state as JSON.
+    private func json(_ state: View) -> String? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return (state as? any Encodable).flatMap { try? encoder.encode($0) }
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// What is different about two states; nil where they are the same.
+    ///
+    /// - Parameter withBytes: whether equal states must be stored as equal bytes.
+    private func difference(
+        _ one: View, _ other: View, withBytes: Bool = false
+    ) throws -> String? {
+        let equal = areEqual(one, other)
+        if equal == false { return "the state is another" }
+        if equal == nil || withBytes, try one.encodedState() != other.encodedState() {
+            return equal == nil ? "the state is another" : "an equal state has other bytes"
+        }
+        return rows(one) == rows(other) ? nil : "the rows are others"
+    }
+
+    /// Whether two states are equal; nil for a view that does not say.
+    private func areEqual(_ one: View, _ other: View) -> Bool? {
+        func equal<State: Equatable>(_ one: State) -> Bool { one == other as? State }
+        return (one as? any Equatable).map { equal($0) }
+    }
+
+    private func rows(_ state: View) -> [String]? {
+        (state as? any ListableView)?.rows().map { String(decoding: $0.json, as: UTF8.self) }
+    }
+}
+
+/// Says which own events the server has not settled.
+private struct Settlement: SettlementView {
+    static let name = "settlement"
+    static let version = 1
+    var unsettled: Set<Stamp> = []
+
+    mutating func fold(_ event: Event) {}
+
+    func isSettled(_ stamp: Stamp) -> Bool { !unsettled.contains(stamp) }
+}

@@ -1,0 +1,211 @@
+// A log and its views for a process that only reads: a widget, a share extension, a support screen.
+// Reads beside the writer, which may be another process, without its lock. Comes after the views, before
+// the screens. Spec/format/following.md.
+
+import Foundation
+import LogFormat
+import LogStorage
+
+/// A log with its views, to be read beside the store that writes it.
+///
+/// ```swift
+/// let store = try await ReadOnlyStore.open(at: url, rules: rules, views: [Trips.self])
+/// show(await store.view(Trips.self))
+/// for try await _ in store.changes() { show(await store.view(Trips.self)) }
+/// ```
+///
+/// It takes no lock and changes nothing in the folder, which may be one without write permission. The
+/// views are those of the log as it was at the last `refresh()`. The writer may append, seal, compact,
+/// repair or erase the log meanwhile. Once it is erased, `refresh()` throws `noSuchLog` and the views
+/// stay as they were.
+///
+/// An event is seen once its commit is in the file, maybe before the commit's sync has returned: a power
+/// cut, or a sync that fails, can remove it again. Relaxed events are seen when they are committed.
+///
+/// Memory: the views; at opening the stored states; while it reads, six runs of 256 KiB of lines, or of
+/// one longer line. One file of the log is open while the store exists; there is nothing to close.
+public actor ReadOnlyStore {
+    /// The log's own id.
+    public nonisolated let logID: UUID
+    /// The account the log belongs to, if any.
+    public nonisolated let account: String?
+    /// The log's folder.
+    public nonisolated let directory: String
+    /// The known event types.
+    public nonisolated let catalogue: EventCatalogue
+    /// File system and clock.
+    public nonisolated let environment: LogEnvironment
+
+    private nonisolated let executor = StoreExecutor()
+    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        executor.asUnownedSerialExecutor()
+    }
+
+    private let views: ViewSet
+    private var cursor: LogCursor
+
+    // MARK: Opening
+
+    /// Opens the log in a folder and folds its views, from the stored states where there are some.
+    ///
+    /// - Parameters:
+    ///   - directory: the log's folder.
+    ///   - catalogue: the known event types.
+    ///   - views: the views to keep.
+    ///   - environment: file system and clock.
+    ///   - progress: called with the part of the log's bytes that has been read, from 0 to 1, on another
+    ///     thread.
+    /// - Throws: `EventError` (`refused`) for rules, upcasters or views that do not go together, naming
+    ///   them; `LogError` as `LogReader.forEachLine`, and `noSuchLog` while the log's writer is creating
+    ///   it; `CancellationError`.
+    /// - Complexity: O(states + events after the newest checkpoint); O(events) where a view has no
+    ///   stored state, or one of another version.
+    package static func open(
+        at directory: String, catalogue: EventCatalogue, views: [any Projection.Type],
+        environment: LogEnvironment = LogEnvironment(),
+        progress: (@Sendable (_ part: Double) -> Void)? = nil
+    ) async throws -> ReadOnlyStore {
+        if let fault = catalogue.fault { throw fault }
+        try ViewSet.check(views)
+        let store = try await LongRead.run(
+            of: directory, environment.fileSystem, progress: progress
+        ) { files in
+            try ReadOnlyStore(
+                LogReader(directory, fileSystem: files), files, catalogue,
+                ViewSet(views, catalogue), environment)
+        }
+        // Folds anew what was retracted after the stored states.
+        try await store.refresh()
+        return store
+    }
+
+    private init(
+        _ reader: LogReader, _ files: any FileSystem, _ catalogue: EventCatalogue,
+        _ views: ViewSet, _ environment: LogEnvironment
+    ) throws {
+        let directory = reader.directory
+        let header = try reader.files()
+        let id = UUID(text: header.logID)?.integer ?? 0
+        let checkpoints = CheckpointSlots(directory, fileSystem: files).usable(for: id, reader)
+        if let states = checkpoints.first(where: { _ in true })?.states {
+            views.discarded = DiscardedEvents(restoredFrom: states)
+            views.restore(states)
+        }
+        let last = try reader.runs(from: views.next, catalogue: catalogue)
+            .forEach { views.fold($0[...]) }
+        // Asked last: a header of a newer version was named by now.
+        guard id != 0 else {
+            throw LogError(
+                .noSuchLog, path: directory,
+                "the log's first segment has no header yet. Open it again once its writer has begun"
+            )
+        }
+        logID = UUID(integer: id)
+        account = header.account
+        self.directory = directory
+        self.catalogue = catalogue
+        self.environment = environment
+        self.views = views
+        cursor = LogCursor(
+            directory, of: id, after: last, fileSystem: environment.fileSystem)
+    }
+
+    // MARK: Reading
+
+    /// The last position that the views have folded; `zero` for a log without events.
+    public var position: Position { cursor.position }
+
+    /// The state of a view that was given to `open`, as of the last `refresh()`; while one is under way,
+    /// waits for its end. O(1).
+    public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
+
+    /// The events after a position, up to the last one that is there when the reading comes to it. See
+    /// `StoredEvents`. They may be further than `position`.
+    ///
+    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    public nonisolated func events(after position: Position = .zero) -> StoredEvents {
+        StoredEvents(
+            after: LogCursor(
+                directory, of: logID.integer, after: position, fileSystem: environment.fileSystem),
+            catalogue)
+    }
+
+    // MARK: Following
+
+    /// Folds what the writer has committed since the last call. A log that was put back to an earlier
+    /// state, as by a restored backup, must be opened again.
+    ///
+    /// - Returns: the last position that the views have folded.
+    /// - Throws: `LogError`: `noSuchLog` where the log was erased or another one is in the folder;
+    ///   `corrupt`, `io`, …; `CancellationError`. What was read before is in the views, and the next
+    ///   call goes on after it.
+    /// - Complexity: O(bytes that are new), and one frame; if recorded events were retracted, as `open`.
+    @discardableResult
+    public func refresh() throws -> Position {
+        while true {
+            try foldNew()
+            guard views.isStale else { return position }
+            // Reads to the present end, perhaps beyond the cursor: what is retracted there shows in the
+            // next turn.
+            let files = environment.fileSystem
+            let reader = LogReader(directory, fileSystem: files)
+            let states = CheckpointSlots(directory, fileSystem: files)
+                .usable(for: logID.integer, reader).flatMap(\.states)
+            try views.rebuild(from: states) { reader.runs(from: $0, catalogue: catalogue) }
+        }
+    }
+
+    private func foldNew() throws {
+        var run: [Event] = []
+        var bytes = 0
+        // Also after an error: the cursor has passed these events.
+        defer { views.fold(run[...]) }
+        try cursor.poll { prefix, line in
+            try Task.checkCancellation()
+            run.append(
+                try LogReader.event(
+                    line, prefix, catalogue, directory: directory, readsData: true))
+            bytes += line.byteCount
+            if EventRuns.isFull(events: run.count, bytes: bytes) {
+                views.fold(run[...])
+                (run, bytes) = ([], 0)
+            }
+            return true
+        }
+    }
+
+    /// Refreshes at intervals, and yields the position of the views: at first the present one, then
+    /// each further one. See `ReadOnlyChanges`.
+    ///
+    /// - Parameter interval: the time between two refreshes; each decodes the last frame again, less
+    ///   than 192 KiB of lines.
+    public nonisolated func changes(
+        every interval: Duration = .milliseconds(500)
+    ) -> ReadOnlyChanges {
+        ReadOnlyChanges(self, interval)
+    }
+}
+
+extension CheckpointSlots {
+    /// The checkpoints of a log's present history, the newest first, each read when it is asked for.
+    fileprivate func usable(for logID: UInt128, _ reader: LogReader) -> some Sequence<Checkpoint> {
+        usable().lazy.filter { $0.logID == logID && reader.continues($0) }
+    }
+}
+
+extension LogReader {
+    /// True if the log still has the last line that a checkpoint covers, or compaction has removed it. A
+    /// log that was put back to an earlier state and went on from there has another line at that
+    /// position.
+    fileprivate func continues(_ checkpoint: Checkpoint) -> Bool {
+        guard checkpoint.position > .zero else { return true }
+        var id: UInt128?
+        let outcome = try? forEachLine(from: checkpoint.position) { prefix, _ in
+            if prefix.position == checkpoint.position { id = prefix.id }
+            return false
+        }
+        guard let outcome, outcome.last >= checkpoint.position else { return false }
+        return id == nil || id == checkpoint.lastID
+    }
+}

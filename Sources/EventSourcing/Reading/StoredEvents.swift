@@ -1,0 +1,84 @@
+// The events of a log for a reader without the writer's lock: from a position to the end. The other side
+// of EventSequence, which knows what is durable. Spec/format/following.md.
+
+import LogFormat
+import LogStorage
+
+/// The events of a log after a position, in order, each once; ends at the end of the log.
+///
+/// Events that compaction has removed are left out. An event of a type that was replaced is in its
+/// newest form (`EventCatalogue.upcast(_:)`). Iterating reads the disk a batch at a time, off the
+/// caller's thread: 256 KiB of lines at most, or one event.
+public struct StoredEvents: AsyncSequence, Sendable {
+    public typealias Element = Event
+    public typealias Failure = any Error
+
+    private let start: LogCursor
+    private let catalogue: EventCatalogue
+
+    init(after start: LogCursor, _ catalogue: EventCatalogue) {
+        self.start = start
+        self.catalogue = catalogue
+    }
+
+    /// Begins after the position; every iterator by itself.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(start, catalogue) }
+
+    /// One consumer's location in the log.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private var batch: Batch
+        private let catalogue: EventCatalogue
+
+        fileprivate init(_ start: LogCursor, _ catalogue: EventCatalogue) {
+            batch = Batch(cursor: start)
+            self.catalogue = catalogue
+        }
+
+        /// The next event; nil at the end, and when the task is cancelled.
+        ///
+        /// - Throws: `LogError`: `noSuchLog` where the log was erased, `corrupt`, `io`, … after all
+        ///   events before the damage. Then it is over.
+        /// - Complexity: amortised O(bytes of the event).
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws -> Event? {
+            guard !Task.isCancelled else { return nil }
+            if batch.events.isEmpty, !batch.isLast {
+                batch = try await BlockingWork.run { [batch, catalogue] in batch.next(catalogue) }
+            }
+            if let event = batch.events.popFirst() { return event }
+            guard let failure = batch.failure else { return nil }
+            batch.failure = nil
+            throw failure
+        }
+    }
+
+    /// Events that were read together, and what follows them.
+    private struct Batch: Sendable {
+        var cursor: LogCursor
+        var events: ArraySlice<Event> = []
+        var isLast = false
+        /// The error that follows the events.
+        var failure: (any Error)?
+
+        func next(_ catalogue: EventCatalogue) -> Batch {
+            var next = Batch(cursor: cursor)
+            var events: [Event] = []
+            var bytes = 0
+            do {
+                next.isLast = try next.cursor.poll { prefix, line in
+                    let event = try LogReader.event(
+                        line, prefix, catalogue, directory: cursor.directory)
+                    events.append(catalogue.newestForm(of: event))
+                    bytes += line.byteCount
+                    return !EventRuns.isFull(events: events.count, bytes: bytes)
+                }
+            } catch {
+                next.isLast = true
+                next.failure = error
+            }
+            next.events = events[...]
+            return next
+        }
+    }
+}

@@ -1,0 +1,159 @@
+// What a log knows of one event: where it is stored, what caused it and what it caused, what the server
+// said of it, what was decided, and what it waits for. Made by StoryReader. Spec/operations/logtool.md,
+// TOOL-22.
+
+import EventSourcing
+import Foundation
+import LogFormat
+
+/// What became of one event.
+///
+/// ```swift
+/// if let story = try await store.story(of: id) {
+///     for step in story.steps { print(step) }
+///     print(story.status)
+/// }
+/// ```
+public struct EventStory: Hashable, Sendable {
+    /// The event's id.
+    public let id: UUID
+    /// The event's position; that of its line before compaction removed it.
+    public let position: Position
+    /// The name of the segment file that holds the event; nil once compaction has removed it.
+    public let segment: String?
+    /// The event as it was recorded; nil once compaction has removed it.
+    public let event: Event?
+    /// What is on record after the event, in the order of the log.
+    public let steps: [Step]
+    /// The event's present state, and what it waits for.
+    public let status: Status
+
+    /// The id of the event that this one replaces (`causationid`): it was made when a conflict was
+    /// resolved.
+    public var replacedID: String? { event?.content.string("causationid") }
+    /// The id of the event on which this one is based (`baseid`).
+    public var baseID: String? { event?.content.string("baseid") }
+    /// The steps that are the server's words.
+    public var verdicts: [Step] { steps.filter(\.kind.isVerdict) }
+    /// The events that replace this one.
+    public var replacements: [Replacement] { steps.compactMap(\.replacement) }
+
+    /// One record of an event.
+    public struct Step: Hashable, Sendable, CustomStringConvertible {
+        /// The position of the record.
+        public let position: Position
+        /// When it happened; nil where records were summed up.
+        public let time: Timestamp?
+        /// What happened.
+        public let kind: Kind
+        /// What happened, in English.
+        public internal(set) var description: String
+        /// What the server said: for `retry`, `parked` and `conflict`.
+        public internal(set) var verdict: Verdict?
+        /// The other event: for `replacement`.
+        public internal(set) var replacement: Replacement?
+    }
+
+    /// What can happen to an event.
+    public enum Kind: String, Sendable {
+        /// The server asked to send it again later.
+        case retry
+        /// It was parked.
+        case parked
+        /// The server has a newer change.
+        case conflict
+        /// A person had it sent once more.
+        case retried
+        /// The server applied it.
+        case applied
+        /// The server had it already.
+        case duplicate
+        /// The server has it; whether it was a duplicate is no longer on record.
+        case settled
+        /// It was discarded: it counts as never recorded.
+        case discarded
+        /// A conflict was resolved: it counts as never recorded.
+        case superseded
+        /// Another event replaces it, or others that were superseded with it.
+        case replacement
+        /// The server turned out to have it: it counts again.
+        case reinstated
+
+        var isVerdict: Bool {
+            [.retry, .parked, .conflict, .applied, .duplicate, .settled].contains(self)
+        }
+    }
+
+    /// The server's words on an attempt that did not settle the event.
+    public struct Verdict: Hashable, Sendable {
+        /// The server's code, or one that begins with `http_`.
+        public let code: String?
+        /// The server's message.
+        public let message: String?
+        /// How often the server has asked for a retry so far.
+        public let retryCount: Int
+    }
+
+    /// An event that replaces another.
+    public struct Replacement: Hashable, Sendable {
+        /// The event's id.
+        public let id: UUID
+        /// The event's type.
+        public let type: String
+    }
+
+    /// The state of an event.
+    public enum Status: Hashable, Sendable {
+        /// The server has it.
+        case settled
+        /// It waits for the server.
+        ///
+        /// - Parameters:
+        ///   - ahead: how many events of its lane are before it.
+        ///   - first: the first of them; parked or in conflict, it holds up the lane.
+        case pending(ahead: Int, first: OutboxEntry?)
+        /// It is parked: until the time when it is sent again by itself, or, without one, until a person
+        /// decides.
+        case parked(nextAttemptAt: Timestamp?)
+        /// Its conflict is to be decided.
+        case conflict
+        /// It was discarded or superseded: it counts as never recorded.
+        case retracted
+        /// It came from another log: nothing is to be sent.
+        case received
+        /// Events of its type stay on the device.
+        case local
+        /// No rule names its type: it is not sent.
+        case unknownType
+        /// Compaction has removed it, since later events had replaced it.
+        case removed
+    }
+}
+
+extension EventStory.Status: CustomStringConvertible {
+    /// The state, in English.
+    public var description: String {
+        switch self {
+        case .settled: return "the server has it"
+        case .pending(_, nil): return "it waits for the server"
+        case .pending(let ahead, let first?):
+            guard first.status != .pending else {
+                return "it waits for the server, with \(ahead) ahead of it in its lane"
+            }
+            return
+                "it waits behind the event \(first.id.text) at position \(first.position), which is "
+                + (first.status == .failed ? "parked" : "in conflict")
+        case .parked(nil): return "it is parked until somebody decides"
+        case .parked(let next?):
+            return
+                "it is parked, since its retries are used up; a device that syncs sends it again "
+                + "at \(next)"
+        case .conflict: return "it waits until its conflict is decided"
+        case .retracted: return "it counts as never recorded"
+        case .received: return "it came from elsewhere, so there is nothing to send"
+        case .local: return "its type stays on the device"
+        case .unknownType: return "its type is not known here, and is not sent"
+        case .removed: return "compaction took it out, since later events had replaced it"
+        }
+    }
+}

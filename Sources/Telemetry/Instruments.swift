@@ -1,0 +1,149 @@
+// Durations, failures and amounts of a store's work, for the logger, the metrics backend and the tracer of
+// the app. Metrics and traces exist only with the trait Instrumentation. Spec/decisions/0047.
+
+import Logging
+
+#if INSTRUMENTATION
+    import CoreMetrics
+    import Tracing
+#endif
+
+/// The logger, the metrics and the tracer of one store or download manager.
+///
+/// Lines, labels and spans hold the names of operations, durations, numbers and codes of errors: constants
+/// of the program and measurements, never what a user recorded.
+public struct Instruments: Sendable {
+    /// Receives a line for each operation that ends.
+    public var logger: Logger
+    #if INSTRUMENTATION
+        /// Nil without a metrics backend.
+        private let metrics: MetricHandles?
+        /// Nil without a tracer.
+        private let tracer: (any Tracer)?
+    #endif
+
+    /// Takes over the calling task's logger, metrics factory and tracer; where the task has none, those
+    /// that were bootstrapped. What is bootstrapped later does not count.
+    public init() {
+        // Without a label it is no logger of the task: swift-log's default for tasks without one.
+        let current = Logger.current
+        logger = current.label.isEmpty ? Logger(label: "daybook") : current
+        #if INSTRUMENTATION
+            let factory = MetricsSystem.factory
+            metrics = factory is NOOPMetricsHandler ? nil : MetricHandles(factory)
+            let tracer = InstrumentationSystem.tracer
+            self.tracer = tracer is NoOpTracer ? nil : tracer
+        #endif
+    }
+
+    // MARK: Measuring
+
+    /// Performs an operation, and records its duration and whether it failed.
+    ///
+    /// - Throws: what `body` throws.
+    /// - Complexity: without a backend, and with the logger at its usual level, one comparison of levels.
+    public func measure<Value, Failure: Error>(
+        _ operation: Operation, _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        guard let measurement = begin(operation) else { return try body() }
+        do throws(Failure) {
+            let value = try measurement.context.run(body)
+            end(measurement)
+            return value
+        } catch {
+            end(measurement, error)
+            throw error
+        }
+    }
+
+    /// Performs an operation that waits, and records its duration and whether it failed.
+    ///
+    /// - Throws: what `body` throws.
+    public nonisolated(nonsending) func measure<Value>(
+        _ operation: Operation, _ body: nonisolated(nonsending) () async throws -> Value
+    ) async throws -> Value {
+        guard let measurement = begin(operation) else { return try await body() }
+        do {
+            let value = try await measurement.context.run(body)
+            end(measurement)
+            return value
+        } catch {
+            end(measurement, error)
+            throw error
+        }
+    }
+
+    /// Counts an amount. Without a metrics backend nothing happens.
+    public func count(_ amount: Amount, _ value: Int) {
+        #if INSTRUMENTATION
+            metrics?.count(amount, value)
+        #endif
+    }
+
+    // MARK: One measurement
+
+    /// An operation under way.
+    private struct Measurement {
+        let operation: Operation
+        let start = ContinuousClock.now
+        #if INSTRUMENTATION
+            let span: (any Tracing.Span)?
+            var context: SpanContext { SpanContext(span?.context) }
+        #else
+            let context = SpanContext()
+        #endif
+    }
+
+    /// - Returns: nil where neither a metrics backend nor a tracer nor the logger takes the measurement.
+    private func begin(_ operation: Operation) -> Measurement? {
+        let isLogged = logger.logLevel <= .debug
+        #if INSTRUMENTATION
+            guard isLogged || metrics != nil || tracer != nil else { return nil }
+            return Measurement(
+                operation: operation, span: tracer?.startAnySpan(operation.rawValue))
+        #else
+            return isLogged ? Measurement(operation: operation) : nil
+        #endif
+    }
+
+    private func end(_ measurement: Measurement, _ error: (any Error)? = nil) {
+        let operation = measurement.operation
+        let duration = Int64((.now - measurement.start) / .nanoseconds(1))
+        // What fails because its task was cancelled does not always say so.
+        let isCancelled = error != nil && (error is CancellationError || Task.isCancelled)
+        let kind = isCancelled ? nil : error.map(Self.kind)
+        #if INSTRUMENTATION
+            metrics?.record(duration, of: operation, hasFailed: kind != nil)
+            if let span = measurement.span {
+                // Not the error itself: exporters write its description.
+                if let kind {
+                    span.attributes["error.type"] = kind
+                    span.setStatus(SpanStatus(code: .error))
+                }
+                span.end()
+            }
+        #endif
+        var metadata: Logger.Metadata { ["duration_ns": "\(duration)"] }
+        if let kind {
+            logger.debug(
+                "\(operation.rawValue) failed",
+                metadata: metadata.merging(["error.type": "\(kind)"]) { $1 })
+        } else {
+            logger.log(
+                level: operation.logLevel,
+                "\(operation.rawValue) \(isCancelled ? "was cancelled" : "finished")",
+                metadata: metadata)
+        }
+    }
+
+    /// The error's type and, where it has one, its code. Only the raw value of an enum is a constant of the
+    /// program; any other text may hold what a user recorded.
+    static func kind(of error: any Error) -> String {
+        let type = "\(type(of: error))"
+        guard let code = Mirror(reflecting: error).descendant("code"),
+            Mirror(reflecting: code).displayStyle == .enum,
+            let name = (code as? any RawRepresentable)?.rawValue as? String
+        else { return type }
+        return "\(type).\(name)"
+    }
+}

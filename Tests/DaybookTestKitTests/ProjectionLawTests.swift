@@ -1,0 +1,397 @@
+// The laws of views: a view that obeys them passes, and each mistake is caught by the law that it breaks,
+// with a short history. Spec/model/views.md, Spec/format/compaction.md.
+
+import Daybook
+import DaybookTestKit
+import Testing
+
+/// The first release's event: one stop, and no subject.
+private struct StopPlanned: EventPayload, Codable {
+    static let type = "com.example.stop.planned"
+    var trip: String
+    var stop: String
+}
+
+private struct StopsPlanned: EventPayload, Codable {
+    static let type = "com.example.stops.planned"
+    var trip: String
+    var stops: [String]
+    var subject: String? { trip }
+
+    init(trip: String, stops: [String]) {
+        self.trip = trip
+        self.stops = stops
+    }
+
+    init?(_ event: Event) {
+        guard event.type == Self.type, let planned = try? event.payload(as: Self.self) else {
+            return nil
+        }
+        self = planned
+    }
+}
+
+private let rules: [EventRule] = [.of(StopsPlanned.self, action: "PLAN_STOPS")]
+private let upcasters = [
+    Upcaster(from: StopPlanned.self, to: StopsPlanned.self) { old in
+        StopsPlanned(trip: old.trip, stops: [old.stop])
+    }
+]
+
+extension Choices {
+    /// An event of either release about one of two trips.
+    fileprivate mutating func trip() -> any EventPayload {
+        let trip = element(of: ["spring", "summer"])
+        let stop = element(of: ["lake", "forest", "sea"])
+        return bool()
+            ? StopsPlanned(trip: trip, stops: [stop]) : StopPlanned(trip: trip, stop: stop)
+    }
+}
+
+// MARK: Views
+
+/// What the tests' views have in common.
+private protocol TripView: Projection, Equatable {}
+
+extension TripView {
+    static var name: String { "trips" }
+    static var version: Int { 1 }
+}
+
+/// The stops of each trip, as the newest event has planned them.
+private struct Stops: TripView, CompactableView, Codable {
+    static let eventTypes: Set<String>? = [StopsPlanned.type]
+    var stops: [String: Register<[String]>] = [:]
+
+    mutating func fold(_ event: Event) {
+        guard let planned = StopsPlanned(event) else { return }
+        stops[planned.trip].set(planned.stops, event.stamp)
+    }
+
+    func retention(of event: Event) -> Retention {
+        guard let planned = StopsPlanned(event) else { return .unconcerned }
+        return .of(event, heldBy: [stops[planned.trip]?.stamp])
+    }
+}
+
+private struct StopsAsTheyArrived: TripView, Codable {
+    var stops: [String: [String]] = [:]
+
+    mutating func fold(_ event: Event) {
+        guard let planned = StopsPlanned(event) else { return }
+        stops[planned.trip] = planned.stops
+    }
+}
+
+private struct EventCount: TripView, Codable {
+    var count = 0
+    mutating func fold(_ event: Event) { count += 1 }
+}
+
+private struct TripsNotStored: TripView, Codable {
+    private enum CodingKeys: CodingKey { case stops }
+    var stops: Set<String> = []
+    var trips: Set<String> = []
+
+    mutating func fold(_ event: Event) {
+        guard let planned = StopsPlanned(event) else { return }
+        stops.formUnion(planned.stops)
+        trips.insert(planned.trip)
+    }
+}
+
+private struct StopsStoredInAnyOrder: TripView, Codable {
+    var stops: [String] = []
+
+    mutating func fold(_ event: Event) {
+        for stop in StopsPlanned(event)?.stops ?? [] where !stops.contains(stop) {
+            stops.append(stop)
+        }
+    }
+
+    static func == (one: Self, other: Self) -> Bool { Set(one.stops) == Set(other.stops) }
+}
+
+private struct FirstAndLast: TripView, CompactableView, Codable {
+    var stops = Stops()
+    var first: [String: Stamp] = [:]
+
+    mutating func fold(_ event: Event) {
+        stops.fold(event)
+        guard let trip = StopsPlanned(event)?.trip else { return }
+        first[trip] = min(first[trip] ?? event.stamp, event.stamp)
+    }
+
+    // The first event is needed, too.
+    func retention(of event: Event) -> Retention { stops.retention(of: event) }
+}
+
+private struct SupersededByItself: TripView, CompactableView, Codable {
+    var stops = Stops()
+    mutating func fold(_ event: Event) { stops.fold(event) }
+
+    func retention(of event: Event) -> Retention {
+        guard case .superseded = stops.retention(of: event) else { return .needed(.current) }
+        return .superseded(by: [event.stamp])
+    }
+}
+
+private struct AllStops: TripView, Codable {
+    static let allowsCompaction = true
+    var stops: Set<String> = []
+    mutating func fold(_ event: Event) { stops.formUnion(StopsPlanned(event)?.stops ?? []) }
+}
+
+private struct SubjectsOfStops: TripView, Codable {
+    var subjects: Set<String> = []
+
+    mutating func fold(_ event: Event) {
+        if event.type == StopsPlanned.type { subjects.insert(event.subject ?? "") }
+    }
+}
+
+private struct OldTypeNamed: TripView, Codable {
+    static let eventTypes: Set<String>? = [StopPlanned.type]
+    var stops = Stops()
+    mutating func fold(_ event: Event) { stops.fold(event) }
+}
+
+private struct TypeNotNamed: TripView, Codable {
+    static let eventTypes: Set<String>? = [StopsPlanned.type]
+    var types: Set<String> = []
+    mutating func fold(_ event: Event) { types.insert(event.type) }
+}
+
+/// Neither equatable nor stored.
+private struct Incomparable: Projection {
+    static let name = "incomparable"
+    static let version = 1
+    mutating func fold(_ event: Event) {}
+}
+
+// MARK: Tests
+
+@Suite struct ProjectionLawTests {
+    /// The failure of a view that breaks a law, with its shrunk history.
+    private func failure<View: Projection>(
+        _ view: View.Type, of law: ProjectionLaw, rules: [EventRule] = rules,
+        upcasters: [Upcaster] = upcasters, alongside others: [any CompactableView.Type] = [],
+        events: (inout Choices) throws -> any EventPayload = { $0.trip() },
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> PropertyFailure {
+        let failure = try #require(
+            throws: PropertyFailure.self, sourceLocation: sourceLocation
+        ) {
+            try Property.checkProjection(
+                view, rules: rules, upcasters: upcasters, alongside: others, events: events)
+        }
+        let violation = try #require(
+            failure.cause as? ProjectionLaw.Violation, sourceLocation: sourceLocation)
+        #expect(violation.law == law, sourceLocation: sourceLocation)
+        #expect(
+            failure.name == "\(View.self): \(law.rawValue)", sourceLocation: sourceLocation)
+        return failure
+    }
+
+    @Test func `a view of registers obeys all laws`() throws {
+        try Property.checkProjection(Stops.self, rules: rules, upcasters: upcasters) { choices in
+            choices.trip()
+        }
+    }
+
+    @Test func `a view that goes by the order of arrival is caught with two events`() throws {
+        let failure = try failure(StopsAsTheyArrived.self, of: .orderOfArrival)
+        #expect(
+            failure.notes == [
+                "1. phone at 1970-01-01T00:00:00.000Z: com.example.stop.planned "
+                    + #"{"stop":"forest","trip":"spring"}"#,
+                "2. phone at 1970-01-01T00:00:00.000Z: com.example.stop.planned "
+                    + #"{"stop":"lake","trip":"spring"}"#,
+            ])
+        #expect("\(failure)".contains("in the order 2, 1 the state is another"))
+        #expect("\(failure)".contains(#"expected: {"stops":{"spring":["lake"]}}"#))
+        #expect("\(failure)".contains("DAYBOOK_SEED=0x"))
+        try Property.checkProjection(
+            StopsAsTheyArrived.self, rules: rules, upcasters: upcasters,
+            except: [.orderOfArrival, .repetition]
+        ) { $0.trip() }
+    }
+
+    @Test func `a view that counts events counts one that is folded twice`() throws {
+        #expect(try failure(EventCount.self, of: .repetition).notes.count == 1)
+        try Property.checkProjection(
+            EventCount.self, rules: rules, except: [.repetition]
+        ) { $0.trip() }
+    }
+
+    @Test func `a member that the stored state lacks is caught with one event`() throws {
+        #expect(try failure(TripsNotStored.self, of: .storedState).notes.count == 1)
+    }
+
+    @Test func `equal states that are stored as different bytes are caught with two events`() throws
+    {
+        let failure = try failure(StopsStoredInAnyOrder.self, of: .storedState)
+        #expect(failure.notes.count == 2)
+        #expect("\(failure.cause)".contains("an equal state has other bytes"))
+    }
+
+    @Test func `a value that compaction loses is caught`() throws {
+        let failure = try failure(FirstAndLast.self, of: .compaction)
+        #expect(failure.notes.count == 2)
+        #expect("\(failure.cause)".contains("with 1 removed after 2 events"))
+    }
+
+    @Test func `an event that nothing has superseded is missed where the others are retracted`()
+        throws
+    {
+        let failure = try failure(SupersededByItself.self, of: .compaction)
+        #expect(failure.notes.count == 2)
+        #expect("\(failure.cause)".contains("and 2 retracted"))
+    }
+
+    @Test func `a view that misses what another view calls superseded is caught`() throws {
+        let failure = try failure(AllStops.self, of: .compaction, alongside: [Stops.self])
+        #expect(failure.notes.count == 2)
+    }
+
+    @Test func `a view that depends on what an upcaster leaves as it was is caught`() throws {
+        let failure = try failure(SubjectsOfStops.self, of: .upcasting)
+        #expect(failure.notes.count == 1)
+    }
+
+    @Test func `an upcaster whose data the new type refuses is caught`() throws {
+        let wrong = Upcaster(from: StopPlanned.type, to: StopsPlanned.type) { $0 }
+        let failure = try failure(Stops.self, of: .upcasting, upcasters: [wrong])
+        #expect(failure.notes.count == 1)
+        #expect("\(failure.cause)".contains("1 cannot be converted"))
+    }
+
+    @Test func `a view whose event types are not those that it folds is caught`() throws {
+        #expect(try failure(TypeNotNamed.self, of: .eventTypes, upcasters: []).notes.count == 1)
+        #expect(try failure(OldTypeNamed.self, of: .eventTypes).notes.isEmpty)
+    }
+
+    @Test func `a check that tries nothing fails`() throws {
+        func missing(_ body: () throws -> Void) throws -> [String] {
+            try #require(throws: CoverageFailure.self, performing: body).missing
+        }
+        let old = { (choices: inout Choices) in StopPlanned(trip: "spring", stop: "lake") }
+        #expect(
+            try missing { try Property.checkProjection(Stops.self, events: old) }
+                == ["an event changes the view"])
+        #expect(
+            try missing {
+                try Property.checkProjection(Stops.self, upcasters: upcasters) { choices in
+                    StopsPlanned(trip: "spring", stops: [])
+                }
+            } == ["an event is of an old type"])
+        #expect(
+            try missing {
+                try Property.checkProjection(
+                    AllStops.self, upcasters: upcasters, events: { $0.trip() })
+            } == ["compaction removes an event"])
+    }
+
+    @Test func `what cannot be checked is refused`() throws {
+        let error = try #require(throws: EventError.self) {
+            try Property.checkProjection(Incomparable.self, events: { $0.trip() })
+        }
+        #expect(error.code == .refused && error.detail.contains("Make it Equatable"))
+        #expect(throws: EventError.self) {
+            try Property.checkProjection(
+                Stops.self, upcasters: upcasters + upcasters, events: { $0.trip() })
+        }
+    }
+}
+
+@Suite struct SampleHistoryTests {
+    @Test func `a history has the events that a store would have`() async throws {
+        let store = try await EventStore.inMemory(rules: rules)
+        var history = try SampleHistory(rules: rules)
+        let time = Timestamp(milliseconds: 7)
+        let draft = try EventDraft(StopsPlanned(trip: "spring", stops: ["lake"]), time: time)
+        try await store.append([draft])
+        history.record(draft)
+        let stored = try #require(try await store.event(at: Position(1)))
+        let event = history.events[0]
+        #expect(event.content == stored.content && event.position == stored.position)
+        #expect(event.lineBytes == stored.lineBytes && event.action == stored.action)
+        #expect(event.isOwn && event.sequence == 1)
+        try await store.close()
+    }
+
+    @Test func `each device has a source and a sequence, and time goes on by itself`() throws {
+        var history = try SampleHistory()
+        for device in [SampleHistory.Device.phone, .tablet, .phone, .tablet] {
+            try history.record(StopPlanned(trip: "spring", stop: "lake"), on: device)
+        }
+        #expect(history.events.map(\.position.rawValue) == [1, 2, 3, 4])
+        #expect(history.events.map(\.sequence) == [1, 1, 3, 2])
+        #expect(history.events.map(\.isOwn) == [true, false, true, false])
+        #expect(history.events.map(\.time.milliseconds) == [1_000, 2_000, 3_000, 4_000])
+        #expect(Set(history.events.map(\.source)).count == 2)
+    }
+
+    @Test func `a view gets the newest form, of the types that it takes in`() throws {
+        var history = try SampleHistory(rules: rules, upcasters: upcasters)
+        try history.record(StopPlanned(trip: "spring", stop: "lake"))
+        history.record(EventDraft(type: StopsPlanned.type))
+        #expect(history.view(Stops.self).stops["spring"]?.value == ["lake"])
+        #expect(history.view(TypeNotNamed.self).types == [StopsPlanned.type])
+    }
+
+    @Test func `data that a rule refuses are recorded as a draft only`() throws {
+        let strict = EventRule(type: StopPlanned.type, action: nil) { _ throws(EventError) in
+            throw EventError(.invalidData, "no stop")
+        }
+        var history = try SampleHistory(rules: [strict])
+        let error = try #require(throws: EventError.self) {
+            try history.record(StopPlanned(trip: "spring", stop: "lake"))
+        }
+        #expect(error.detail == "no stop" && history.events.isEmpty)
+        history.record(EventDraft(type: StopPlanned.type))
+        #expect(history.events.count == 1)
+    }
+}
+
+@Suite struct DevicePairTests {
+    @Test func `what one device records the other shows after a sync`() async throws {
+        let devices = try await DevicePair(rules: rules, views: [Stops.self])
+        try await devices.phone.append(StopsPlanned(trip: "spring", stops: ["lake"]))
+        devices.clock.advance(by: .seconds(60))
+        try await devices.tablet.append(StopsPlanned(trip: "spring", stops: ["sea"]))
+        try await devices.sync()
+        #expect(devices.phone.view(Stops.self).stops["spring"]?.value == ["sea"])
+        #expect(devices.phone.view(Stops.self) == devices.tablet.view(Stops.self))
+        #expect(devices.server.events.count == 2)
+        try await devices.close()
+    }
+}
+
+@Suite(.filterIssues { !Property.captureIssue(String(reflecting: $0)) })
+struct RecordedIssueTests {
+    @Test(arguments: [true, false])
+    func `an issue in a property is the cause of its failure and reported nowhere else`(
+        isRequired: Bool
+    ) async throws {
+        func check(_ number: Int) throws {
+            if isRequired { try #require(number < 7) } else { #expect(number < 7) }
+        }
+        let failure = try #require(throws: PropertyFailure.self) {
+            try Property.check("a number") { try check($0.int(in: 0...100)) }
+        }
+        #expect(failure.choices == [7])
+        #expect("\(failure.cause)".contains("(number → 7) < 7"))
+        let asynchronous = try await #require(throws: PropertyFailure.self) {
+            try await Property.check("a number") { choices in
+                await Task.yield()
+                try check(choices.int(in: 0...100))
+            }
+        }
+        #expect(asynchronous.choices == [7])
+    }
+
+    @Test func `outside of a property an issue is the framework's`() {
+        #expect(!Property.captureIssue("an issue"))
+    }
+}
