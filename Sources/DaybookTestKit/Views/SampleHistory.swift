@@ -21,7 +21,10 @@ public struct SampleHistory: Sendable {
     public enum Device: Int, CaseIterable, Sendable {
         /// The device whose log the history is.
         case phone = 1
-        case tablet, laptop
+        /// Another device of the account.
+        case tablet
+        /// A third one.
+        case laptop
 
         /// The source of the device's events. Of two events of the same time the later device's one counts.
         public var source: UUID { UUID(integer: UInt128(rawValue)) }
