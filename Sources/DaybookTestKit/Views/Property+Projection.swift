@@ -67,8 +67,7 @@ extension Property {
 
     /// Checks the laws of a view with events that may break the rules of their types, as events of older
     /// releases and of other devices may; otherwise as the form above.
-    ///
-    /// - Parameter drafts: draws one event. Its id and its time are replaced.
+    /// `drafts` draws one event, whose id and time are replaced.
     public static func checkProjection<View: Projection>(
         _ view: View.Type, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         extending catalogue: EventCatalogue = .ownTypes,
