@@ -151,35 +151,11 @@ private struct Steps: Projection, Codable {
     func `a cancelled verification ends with an error`() async throws {
         let files = try await log(damaged: false)
         let maintenance = try maintenance(files)
-        func cancelled(
-            _ work: @escaping @Sendable (@escaping @Sendable () -> Void) async throws -> Void
-        )
-            async
-        {
-            let began = DispatchSemaphore(value: 0)
-            let goOn = DispatchSemaphore(value: 0)
-            let isFirst = Atomic(true)
-            let task = Task {
-                // The first look at the progress waits until the task is cancelled.
-                try await work {
-                    guard isFirst.exchange(false, ordering: .relaxed) else { return }
-                    began.signal()
-                    goOn.wait()
-                }
-            }
-            await withCheckedContinuation { done in
-                DispatchQueue.global().async {
-                    began.wait()
-                    task.cancel()
-                    goOn.signal()
-                    done.resume()
-                }
-            }
-            await #expect(throws: CancellationError.self) { try await task.value }
+        await expectCancellation { report in
+            _ = try await maintenance.verify { _ in report() }
         }
-        await cancelled { look in _ = try await maintenance.verify { _ in look() } }
-        await cancelled { look in
-            try await maintenance.salvage(to: URL(filePath: "/copy")) { _ in look() }
+        await expectCancellation { report in
+            try await maintenance.salvage(to: URL(filePath: "/copy")) { _ in report() }
         }
         #expect(throws: FileError.self) { try files.list("/copy") }
     }

@@ -60,6 +60,41 @@ import Testing
         try await store.close()
     }
 
+    @Test func `a view that is read after each of a thousand events has each once`() async throws {
+        let store = try await Self.store()
+        let counts = try await store.write { transaction in
+            try (0..<1_000).map { number in
+                try transaction.append(Deposited(account: "\(number % 7)", amount: 1))
+                return transaction.view(Accounts.self).balances.reduce(0) { $0 + $1.value }
+            }
+        }
+        #expect(counts == Array(1...1_000))
+        #expect(store.view(Accounts.self).balances["0"] == 143)
+        try await store.close()
+    }
+
+    @Test
+    func `an id that a transaction uses twice is refused, also where a view was read between`()
+        async throws
+    {
+        let store = try await Self.store()
+        let first = try EventDraft(Deposited(account: "a", amount: 1))
+        var second = try EventDraft(Deposited(account: "a", amount: 2))
+        second.id = first.id
+        let drafts = [first, second]
+        let error = await #expect(throws: EventError.self) {
+            try await store.write { transaction in
+                for draft in drafts {
+                    transaction.append(draft)
+                    _ = transaction.view(Accounts.self)
+                }
+            }
+        }
+        #expect(error?.code == .idReused)
+        #expect(store.view(Accounts.self).balances.isEmpty)
+        try await store.close()
+    }
+
     @Test func `what is read is what is recorded, also for a value that a clock ahead has set`()
         async throws
     {

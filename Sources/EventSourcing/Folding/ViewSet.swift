@@ -369,14 +369,12 @@ struct ViewSet: Sendable {
 
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 
-    /// The state of this moment, into which events are folded that are not recorded yet.
-    func snapshot<View: Projection>(_ view: View.Type, adding events: [Event]) -> View {
-        var state = snapshot(view)
+    /// Folds events that are not recorded yet into a copy of a view.
+    func fold<View: Projection>(_ events: ArraySlice<Event>, into state: inout View) {
         for event in events {
             let event = (try? catalogue.upcast(event)) ?? event
             if View.folds(event.type) { state.fold(event) }
         }
-        return state
     }
 
     /// The state of this moment, with its revision.

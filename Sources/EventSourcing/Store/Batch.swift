@@ -137,12 +137,8 @@ struct BatchEncoder {
     ///
     /// - Throws: `EventError`: `tooLarge`, `badAttribute`.
     func batch() throws(EventError) -> Batch {
-        let shares = placed.parallelShares { share in
-            Result { () throws(EventError) in try Self.encode(share) }
-        }
         var batch = Batch(results: results)
-        for share in shares {
-            let (lines, events) = try share.get()
+        for (lines, events) in try encoded(from: 0) {
             batch.lines.append(lines)
             batch.events += events
         }
@@ -153,6 +149,22 @@ struct BatchEncoder {
                     + "\(WriterSizes.commitPlaintextBytesMax) can be recorded together")
         }
         return batch
+    }
+
+    /// The events from a number on, without those that the log had already. Each is read back from its line.
+    ///
+    /// - Throws: as `batch()`.
+    func events(from first: Int) throws(EventError) -> [Event] {
+        try encoded(from: first).flatMap(\.events)
+    }
+
+    private func encoded(
+        from first: Int
+    ) throws(EventError) -> [(lines: CommitLines, events: [Event])] {
+        let shares = Array(placed[first...]).parallelShares { share in
+            Result { () throws(EventError) in try Self.encode(share) }
+        }
+        return try shares.map { (share) throws(EventError) in try share.get() }
     }
 
     private static func encode(

@@ -154,22 +154,19 @@ extension EventStore {
             try store.flush()
             var transaction = store.transaction()
             let result = try body(&transaction)
-            if let refusal = transaction.refusal { throw refusal }
-            return (try store.prepare(transaction), result)
+            return (try transaction.preparedEvents(), result)
         }
     }
 
     /// A transaction that has appended nothing yet.
     func transaction() -> Transaction {
-        Transaction(views, by: incarnation, at: timestamp) {
-            try self.encode(self.prepare($0)).events
+        let preview = TransactionPreview(views, encoder, now: { self.now }) { drafts, transaction in
+            try self.prepare(
+                Array(transaction.drafts[drafts]),
+                replacing: { transaction.replaced[drafts.lowerBound + $0] },
+                asHistory: transaction.takesHistory)
         }
-    }
-
-    private func prepare(_ transaction: borrowing Transaction) throws -> [PreparedEvent] {
-        try prepare(
-            transaction.drafts, replacing: transaction.replaced,
-            asHistory: transaction.takesHistory)
+        return Transaction(by: incarnation, at: timestamp, preview)
     }
 
     // MARK: One committer
@@ -269,7 +266,7 @@ extension EventStore {
     ///   - isHistory: true for events that were recorded elsewhere before. They keep their times, and
     ///     may be of types that only a later release knows.
     func prepare(
-        _ drafts: [EventDraft], replacing replaced: [Int: Stamp] = [:],
+        _ drafts: [EventDraft], replacing replaced: (_ index: Int) -> Stamp? = { _ in nil },
         asHistory isHistory: Bool = false
     ) throws -> [PreparedEvent] {
         try checkOpen()
@@ -289,7 +286,7 @@ extension EventStore {
                     continue
                 }
                 if !isHistory { try checkIsNew(draft) }
-                prepared.append(.new(draft, replacing: replaced[prepared.count]))
+                prepared.append(.new(draft, replacing: replaced(prepared.count)))
             }
         }
         return prepared
@@ -379,10 +376,15 @@ extension EventStore {
 
     /// Validated events as lines, with their places.
     private func encode(_ prepared: [PreparedEvent]) throws -> Batch {
-        let next = Position(log.next.rawValue + UInt64(pending.events.count))
-        var encoder = BatchEncoder(catalogue, by: log.incarnation, at: next, floor)
+        var encoder = encoder
         for event in prepared { try encoder.add(event) { now } }
         return try encoder.batch()
+    }
+
+    /// Gives events the positions after all that was decided.
+    private var encoder: BatchEncoder {
+        let next = Position(log.next.rawValue + UInt64(pending.events.count))
+        return BatchEncoder(catalogue, by: log.incarnation, at: next, floor)
     }
 
     // MARK: Append, sync, project, publish

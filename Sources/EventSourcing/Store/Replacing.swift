@@ -60,7 +60,7 @@ extension EventStore {
         let draft = try EventDraft(payload)
         try LogRecord.refuse(draft.type)
         return try await commit(durability) {
-            try $0.prepare([draft], replacing: stamp.map { [0: $0] } ?? [:])
+            try $0.prepare([draft], replacing: { _ in stamp })
         }[0]
     }
 }

@@ -7,7 +7,6 @@ import LogFormat
 extension EventStore {
     /// Events that are checked against the state and recorded together.
     public struct Transaction {
-        private let views: ViewSet
         /// The name under which its events will be recorded.
         package let incarnation: UUID
         /// The corrected time.
@@ -18,46 +17,29 @@ extension EventStore {
         /// The LWW timestamps of the values that drafts replace, by the drafts' indexes.
         var replaced: [Int: Stamp] = [:]
         /// Why none of them can be recorded.
-        private(set) var refusal: EventError?
-        private let preview: Preview
+        private var refusal: EventError?
+        private let preview: TransactionPreview
 
-        /// What would be recorded if the transaction ended now.
-        private final class Preview {
-            private let prepare: (borrowing Transaction) throws -> [Event]
-            private var count = 0
-            private var events: [Event] = []
-
-            init(_ prepare: @escaping (borrowing Transaction) throws -> [Event]) {
-                self.prepare = prepare
-            }
-
-            func events(of transaction: borrowing Transaction) -> [Event] {
-                if transaction.drafts.count != count {
-                    count = transaction.drafts.count
-                    events = (try? prepare(transaction)) ?? []
-                }
-                return events
-            }
-        }
-
-        /// - Parameter prepare: what the drafts of a transaction become; throws if they would be refused.
-        init(
-            _ views: ViewSet, by incarnation: UUID, at now: Timestamp,
-            _ prepare: @escaping (borrowing Transaction) throws -> [Event]
-        ) {
-            self.views = views
+        init(by incarnation: UUID, at now: Timestamp, _ preview: TransactionPreview) {
             self.incarnation = incarnation
             self.now = now
-            preview = Preview(prepare)
+            self.preview = preview
         }
 
         /// The state of a view, with the events that this transaction has appended so far. Without them
         /// where one of them is going to be refused, so that the transaction will throw.
         ///
-        /// - Complexity: O(1) before the first event; then O(events of the transaction).
+        /// - Complexity: O(1), and each event is checked and folded once.
         public func view<View: Projection>(_ view: View.Type) -> View {
-            drafts.isEmpty
-                ? views.snapshot(view) : views.snapshot(view, adding: preview.events(of: self))
+            preview.state(of: view, in: self)
+        }
+
+        /// The drafts, checked by the rules of their types.
+        ///
+        /// - Throws: `EventError`, `LogError`.
+        func preparedEvents() throws -> [PreparedEvent] {
+            if let refusal { throw refusal }
+            return try preview.preparedEvents(of: self)
         }
 
         /// Adds an event. One that only the store may write is refused when the transaction ends

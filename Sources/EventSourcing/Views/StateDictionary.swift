@@ -27,10 +27,8 @@ public struct StateDictionary<Key: Hashable & Codable & Sendable, Value: Codable
     /// What was set since then; nil for a stored entry that was removed.
     @usableFromInline var changes: TreeDictionary<Key, Value?>
     /// How many entries there are. O(1).
-    public internal(set) var count: Int {
-        @inlinable get { total }
-        @inlinable set { total = newValue }
-    }
+    @inlinable public var count: Int { total }
+    /// The number behind `count`, which nothing else may set.
     @usableFromInline var total: Int
 
     /// Creates an empty dictionary.
@@ -139,6 +137,13 @@ extension StateDictionary: Equatable where Value: Equatable {
     /// True if both have the same keys with equal values. O(n).
     public static func == (a: Self, b: Self) -> Bool {
         a.count == b.count && a.allSatisfy { b[$0.key] == $0.value }
+    }
+}
+
+extension StateDictionary: CustomStringConvertible {
+    /// The entries as those of a `Dictionary`. Decodes all. O(n).
+    public var description: String {
+        Dictionary(uniqueKeysWithValues: map { ($0.key, $0.value) }).description
     }
 }
 

@@ -85,13 +85,19 @@ extension Data: StoredDirectly {
     }
 }
 
-extension Dictionary: StoredDirectly where Key: Codable, Value: Codable {
+/// A dictionary, whatever its structure is.
+protocol StoredAsDictionary: StoredDirectly, Collection, ExpressibleByDictionaryLiteral
+where Key: Codable, Value: Codable, Element == (key: Key, value: Value) {
+    subscript(key: Key) -> Value? { get set }
+}
+
+extension StoredAsDictionary {
     func write(to encoder: StateEncoder) throws {
         try encoder.writeElements(.dictionary, self, key: \.key) { try encoder.encode($0.value) }
     }
 
     static func read(from decoder: StateDecoder) throws -> Self {
-        var read = Self()
+        var read: Self = [:]
         try decoder.readElements(.dictionary, of: Key.self) {
             read[$0] = try decoder.decode(Value.self)
         }
@@ -99,21 +105,13 @@ extension Dictionary: StoredDirectly where Key: Codable, Value: Codable {
     }
 }
 
-extension TreeDictionary: StoredDirectly where Key: Codable, Value: Codable {
-    func write(to encoder: StateEncoder) throws {
-        try encoder.writeElements(.dictionary, self, key: \.key) { try encoder.encode($0.value) }
-    }
+extension Dictionary: StoredDirectly, StoredAsDictionary where Key: Codable, Value: Codable {}
+extension TreeDictionary: StoredDirectly, StoredAsDictionary where Key: Codable, Value: Codable {}
 
-    static func read(from decoder: StateDecoder) throws -> Self {
-        var read = Self()
-        try decoder.readElements(.dictionary, of: Key.self) {
-            read[$0] = try decoder.decode(Value.self)
-        }
-        return read
-    }
-}
+/// A set, whatever its structure is.
+protocol StoredAsSet: StoredDirectly, Collection, SetAlgebra where Element: Codable {}
 
-extension Set: StoredDirectly where Element: Codable {
+extension StoredAsSet {
     func write(to encoder: StateEncoder) throws {
         try encoder.writeElements(.set, self, key: { $0 }, value: { _ in })
     }
@@ -125,14 +123,5 @@ extension Set: StoredDirectly where Element: Codable {
     }
 }
 
-extension TreeSet: StoredDirectly where Element: Codable {
-    func write(to encoder: StateEncoder) throws {
-        try encoder.writeElements(.set, self, key: { $0 }, value: { _ in })
-    }
-
-    static func read(from decoder: StateDecoder) throws -> Self {
-        var read = Self()
-        try decoder.readElements(.set, of: Element.self) { read.insert($0) }
-        return read
-    }
-}
+extension Set: StoredDirectly, StoredAsSet where Element: Codable {}
+extension TreeSet: StoredDirectly, StoredAsSet where Element: Codable {}

@@ -143,7 +143,7 @@ extension EventStory.Status: CustomStringConvertible {
             return
                 "it waits behind the event \(first.id.text) at position \(first.position), which is "
                 + (first.status == .failed ? "parked" : "in conflict")
-        case .parked(nil): return "it is parked until somebody decides"
+        case .parked(nil): return "it is parked until it is retried or discarded"
         case .parked(let next?):
             return
                 "it is parked, since its retries are used up; a device that syncs sends it again "

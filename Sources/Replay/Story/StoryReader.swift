@@ -84,7 +84,7 @@ private struct StoryReader {
         }
     }
 
-    private mutating func add(
+    private mutating func appendStep(
         _ kind: EventStory.Kind, _ event: Event, at time: Timestamp?, _ description: String
     ) {
         steps.append(
@@ -109,13 +109,13 @@ private struct StoryReader {
         }
         guard wasWaiting, outbox.entry(at: position) == nil else { return }
         if record.replaces != nil {
-            add(
+            appendStep(
                 .settled, event, at: nil,
                 "the server has it; when it said so was summed up with other records")
         } else if record.duplicate.contains(where: { $0.contains(position.rawValue) }) {
-            add(.duplicate, event, at: event.time, "the server had it already")
+            appendStep(.duplicate, event, at: event.time, "the server had it already")
         } else {
-            add(.applied, event, at: event.time, "the server has applied it")
+            appendStep(.applied, event, at: event.time, "the server has applied it")
         }
     }
 
@@ -131,14 +131,14 @@ private struct StoryReader {
         let suffix = message.isEmpty ? "" : ": " + message
         switch entry.outcome {
         case .retry where entry.isDecision:
-            add(.retried, event, at: attempt.time, "somebody had it sent once more")
+            appendStep(.retried, event, at: attempt.time, "a retry was requested")
         case .retry:
-            add(
+            appendStep(
                 .retry, event, at: attempt.time,
                 "the server said not now, retry \(entry.retryCount)\(suffix)")
-        case .parked: add(.parked, event, at: attempt.time, "it was parked\(suffix)")
+        case .parked: appendStep(.parked, event, at: attempt.time, "it was parked\(suffix)")
         case .conflict:
-            add(
+            appendStep(
                 .conflict, event, at: attempt.time, "the server holds something newer\(suffix)")
         }
         let index = steps.count - 1
@@ -161,13 +161,13 @@ private struct StoryReader {
         switch record.reason {
         case .superseded:
             superseded.formUnion(record.events.map(\.id))
-            add(
+            appendStep(
                 .superseded, event, at: event.time,
                 "a conflict was decided: it counts as never recorded")
         case .discarded:
-            add(
+            appendStep(
                 .discarded, event, at: event.time,
-                "somebody did without it: it counts as never recorded")
+                "it was discarded: it counts as never recorded")
         }
     }
 
@@ -176,7 +176,7 @@ private struct StoryReader {
             record.events.contains(where: { $0.position == position }), isRetracted
         else { return }
         isRetracted = false
-        add(
+        appendStep(
             .reinstated, event, at: event.time,
             "the server turned out to hold it: it counts again")
     }

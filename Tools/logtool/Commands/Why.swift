@@ -9,7 +9,7 @@ struct Why: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Tells what became of one event.",
         discussion: """
-            Prints in order when it was recorded, what the server has said of it, what somebody \
+            Prints in order when it was recorded, what the server has said of it, what was \
             decided on it, and at last how it stands and what it waits for. Reads without the log's \
             lock, so a writer may go on.
 
