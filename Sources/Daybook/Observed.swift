@@ -7,8 +7,16 @@ import Observation
 /// The present value of a query, for screens.
 ///
 /// ```swift
-/// @State private var minutes = Observed(store.query(Habits.self) { $0.minutes["reading"] ?? 0 })
-/// var body: some View { Text("\(minutes.value) minutes") }
+/// struct Minutes: View {
+///     @State private var minutes: Observed<Int>
+///
+///     init(_ store: EventStore) {
+///         let query = store.query(Habits.self) { $0.minutes["reading"] ?? 0 }
+///         _minutes = State(initialValue: Observed(query))
+///     }
+///
+///     var body: some View { Text("\(minutes.value) minutes") }
+/// }
 /// ```
 ///
 /// It follows the query until it goes. Values are computed off the main actor.
@@ -32,5 +40,6 @@ public final class Observed<Value: Equatable & Sendable> {
     /// An equal value is told to nobody: `@Observable` compares.
     private func take(_ value: Value) { self.value = value }
 
-    isolated deinit { following?.cancel() }
+    // Not `isolated`: what Swift calls for that aborts on some systems (issue 85663 of swiftlang/swift).
+    deinit { following?.cancel() }
 }

@@ -24,7 +24,9 @@ public struct POSIXFileSystem: FileSystem {
         while true {
             errno = 0
             guard let entry = readdir(directory) else { break }
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+            // Read where it is: a copy would read a whole `dirent`, of which the system stores only the
+            // part that the name fills.
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             if name != ".", name != ".." { names.append(name) }
@@ -90,7 +92,12 @@ public struct POSIXFileSystem: FileSystem {
             #endif
         }
         defer { close(descriptor) }
-        _ = try retrying("sync", path) { fsync(descriptor) }
+        #if canImport(Darwin)
+            // fsync leaves the data in the drive's cache.
+            _ = try retrying("sync", path) { fcntl(descriptor, F_FULLFSYNC) }
+        #else
+            _ = try retrying("sync", path) { fsync(descriptor) }
+        #endif
     }
 }
 
@@ -167,16 +174,15 @@ private final class POSIXFile: File {
         let old = try self.size()
         guard size > old else { return }
         #if canImport(Darwin)
-            // F_PREALLOCATE is a hint there; the size change is what counts.
+            // Allocates, or finds out that the disk is full; the size stays as it is.
             var store = fstore_t(
                 fst_flags: UInt32(F_ALLOCATEALL), fst_posmode: F_PEOFPOSMODE, fst_offset: 0,
                 fst_length: off_t(size - old), fst_bytesalloc: 0)
-            guard fcntl(descriptor, F_PREALLOCATE, &store) != -1 else {
+            // ENOTSUP: the file system allocates only what is written.
+            if fcntl(descriptor, F_PREALLOCATE, &store) == -1, errno != ENOTSUP {
                 throw FileError(errno: errno, "grow", path)
             }
-            guard ftruncate(descriptor, off_t(size)) == 0 else {
-                throw FileError(errno: errno, "grow", path)
-            }
+            _ = try retrying("grow", path) { ftruncate(descriptor, off_t(size)) }
         #else
             while true {
                 let result = posix_fallocate(descriptor, off_t(old), off_t(size - old))
@@ -234,6 +240,10 @@ extension FileError {
             case ELOOP: .symbolicLink
             // ENXIO: a socket.
             case ENOTDIR, EISDIR, ENXIO: .wrongKind
+            #if canImport(Darwin)
+                // A socket, too.
+                case EOPNOTSUPP: .wrongKind
+            #endif
             default: .io
             }
         self.init(

@@ -77,13 +77,16 @@ extension ClientCertificate: CustomStringConvertible, CustomReflectable {
     import Security
 
     extension ClientCertificate {
-        /// What answers a server that asks for a certificate. Not tried by the project's tests,
-        /// which run on Linux.
+        /// The answer to a server that asks for a certificate. The project's tests run on Linux and do not
+        /// reach it.
+        ///
+        /// - Throws: `TransportError` with `badCertificate`.
         func credential() throws(TransportError) -> URLCredential {
-            var options: [CFString: Any] = [kSecImportExportPassphrase: password]
-            #if os(macOS)
-                options[kSecImportToMemoryOnly] = true
-            #endif
+            let options: [CFString: Any] = [
+                kSecImportExportPassphrase: password,
+                // macOS would store the key in the user's keychain otherwise.
+                kSecImportToMemoryOnly: true,
+            ]
             var items: CFArray?
             let status = SecPKCS12Import(
                 Data(pkcs12) as CFData, options as CFDictionary, &items)

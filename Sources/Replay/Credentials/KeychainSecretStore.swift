@@ -78,12 +78,22 @@
         }
 
         private func error(_ status: OSStatus) -> SecretStoreError {
-            let isLocked =
-                status == errSecInteractionNotAllowed || status == errSecMissingEntitlement
-            return SecretStoreError(
-                isLocked ? .locked : .io, place: service,
-                "the keychain answers \(status)"
-                    + (isLocked ? ". Unlock the device once, and look at the entitlements" : ""))
+            switch status {
+            case errSecInteractionNotAllowed:
+                SecretStoreError(
+                    .locked, place: service,
+                    "the keychain opens when the device has been unlocked once since it started")
+            case errSecMissingEntitlement:
+                SecretStoreError(
+                    .locked, place: service,
+                    "the app has no entitlement for the keychain; sign it with a keychain access group"
+                )
+            default:
+                SecretStoreError(
+                    .io, place: service,
+                    "the keychain answers \(status)"
+                        + (SecCopyErrorMessageString(status, nil).map { ": \($0)" } ?? ""))
+            }
         }
     }
 #endif

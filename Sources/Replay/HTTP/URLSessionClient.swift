@@ -3,42 +3,77 @@
 
 #if canImport(Darwin)
     import Foundation
+    import Network
     import Synchronization
 
     /// Carries requests over URLSession.
     final class URLSessionClient: Sendable {
-        private let session: URLSession
+        /// Carries https, through the app's proxy if it names one.
+        private let secure: URLSession
+        /// Carries http, which the app's proxy could read.
+        private let plain: URLSession
         private let transfers: URLSessionTransfers
 
-        /// - Throws: `TransportError` with `badCertificate`.
+        /// Creates a client.
+        ///
+        /// - Throws: `TransportError` with `badCertificate` or `badProxy`.
         init(_ timeouts: BoundedHTTPClient.Timeouts, _ route: BoundedHTTPClient.Route)
             throws(TransportError)
         {
+            transfers = URLSessionTransfers(try route.certificate?.credential())
+            let queue = OperationQueue()
+            // Handlers need their calls one after the other.
+            queue.maxConcurrentOperationCount = 1
+            // A session copies its configuration.
+            let configuration = Self.configuration(timeouts)
+            plain = URLSession(
+                configuration: configuration, delegate: transfers, delegateQueue: queue)
+            if let proxy = route.proxy {
+                configuration.proxyConfigurations = [try Self.tunnel(through: proxy)]
+            }
+            secure = URLSession(
+                configuration: configuration, delegate: transfers, delegateQueue: queue)
+        }
+
+        // A session keeps its delegate until it is invalidated.
+        deinit {
+            secure.invalidateAndCancel()
+            plain.invalidateAndCancel()
+        }
+
+        /// A session that keeps nothing.
+        private static func configuration(
+            _ timeouts: BoundedHTTPClient.Timeouts
+        ) -> URLSessionConfiguration {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.timeoutIntervalForRequest = timeouts.silenceSeconds
             if let seconds = timeouts.requestSeconds {
                 configuration.timeoutIntervalForResource = seconds
             }
             configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+            configuration.urlCache = nil
             configuration.httpCookieStorage = nil
             configuration.urlCredentialStorage = nil
-            if let proxy = route.proxy {
-                configuration.connectionProxyDictionary = [
-                    "HTTPSEnable": 1, "HTTPSProxy": proxy.url.host ?? "",
-                    "HTTPSPort": proxy.url.port ?? 80,
-                    kCFProxyUsernameKey as String: proxy.user ?? "",
-                    kCFProxyPasswordKey as String: proxy.password ?? "",
-                ]
-            }
-            transfers = URLSessionTransfers(try route.certificate?.credential())
-            let queue = OperationQueue()
-            // Handlers need their calls one after the other.
-            queue.maxConcurrentOperationCount = 1
-            session = URLSession(
-                configuration: configuration, delegate: transfers, delegateQueue: queue)
+            configuration.tlsMinimumSupportedProtocolVersion = .TLSv12
+            return configuration
         }
 
-        deinit { session.invalidateAndCancel() }
+        private static func tunnel(
+            through proxy: HTTPProxy
+        ) throws(TransportError) -> ProxyConfiguration {
+            guard let origin = HTTPOrigin(proxy.url),
+                let port = UInt16(exactly: origin.port).flatMap(NWEndpoint.Port.init(rawValue:))
+            else {
+                throw TransportError(
+                    .badProxy, place: "proxy", "its address is not http://host:port")
+            }
+            let tunnel = ProxyConfiguration(
+                httpCONNECTProxy: .hostPort(host: NWEndpoint.Host(origin.host), port: port))
+            if let user = proxy.user {
+                tunnel.applyCredential(username: user, password: proxy.password ?? "")
+            }
+            return tunnel
+        }
 
         /// Carries one request.
         ///
@@ -52,21 +87,29 @@
                 urlRequest.setValue(value, forHTTPHeaderField: name)
             }
             urlRequest.httpBody = request.body.map { Data($0) }
+            let session = origin.scheme == "https" ? secure : plain
             let task = session.dataTask(with: urlRequest)
             do {
                 return try await withTaskCancellationHandler {
                     try await withCheckedThrowingContinuation { continuation in
-                        transfers.begin(task.taskIdentifier, continuation, handler)
+                        transfers.begin(task, continuation, handler)
                         task.resume()
                     }
                 } onCancel: {
                     task.cancel()
                 }
-            } catch let error as URLError {
+            } catch {
                 if Task.isCancelled { throw CancellationError() }
                 throw TransportError(
-                    error.code == .timedOut ? .timedOut : .connectionFailed, place: origin.host,
-                    error.localizedDescription)
+                    Self.code(of: error), place: origin.host, error.localizedDescription)
+            }
+        }
+
+        private static func code(of error: any Error) -> TransportError.Code {
+            switch (error as? URLError)?.code {
+            case .timedOut: .timedOut
+            case .badServerResponse, .cannotParseResponse: .malformedReply
+            default: .connectionFailed
             }
         }
     }
@@ -82,9 +125,9 @@
         }
 
         private struct State {
-            var open: [Int: Transfer] = [:]
+            var open: [URLSessionTask: Transfer] = [:]
             /// Tasks that ended before they were waited for: cancelled before they began.
-            var ended: Set<Int> = []
+            var ended: Set<URLSessionTask> = []
         }
 
         private let state = Mutex(State())
@@ -93,7 +136,8 @@
         init(_ credential: URLCredential?) { self.credential = credential }
 
         func begin(
-            _ task: Int, _ continuation: CheckedContinuation<BoundedHTTPResponseHead, any Error>,
+            _ task: URLSessionTask,
+            _ continuation: CheckedContinuation<BoundedHTTPResponseHead, any Error>,
             _ handler: any ResponseBodyHandler
         ) {
             let hasEnded = state.withLock { state in
@@ -143,10 +187,10 @@
                 head.add(name, value)
             }
             let handler = state.withLock { state -> (any ResponseBodyHandler)? in
-                guard let transfer = state.open[task.taskIdentifier], transfer.head == nil else {
+                guard let transfer = state.open[task], transfer.head == nil else {
                     return nil
                 }
-                state.open[task.taskIdentifier]?.head = head
+                state.open[task]?.head = head
                 return transfer.handler
             }
             guard let handler, !handler.begin(head) else { return }
@@ -157,7 +201,7 @@
             _ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data
         ) {
             let handler = state.withLock { state -> (any ResponseBodyHandler)? in
-                let transfer = state.open[dataTask.taskIdentifier]
+                let transfer = state.open[dataTask]
                 return transfer?.hasEnded ?? true ? nil : transfer?.handler
             }
             guard let handler else { return }
@@ -165,7 +209,7 @@
         }
 
         private func end(_ task: URLSessionTask) {
-            state.withLock { $0.open[task.taskIdentifier]?.hasEnded = true }
+            state.withLock { $0.open[task]?.hasEnded = true }
             task.cancel()
         }
 
@@ -177,8 +221,8 @@
                 receiveHead(task, response)
             }
             let transfer = state.withLock { state -> Transfer? in
-                let transfer = state.open.removeValue(forKey: task.taskIdentifier)
-                if transfer == nil { state.ended.insert(task.taskIdentifier) }
+                let transfer = state.open.removeValue(forKey: task)
+                if transfer == nil { state.ended.insert(task) }
                 return transfer
             }
             guard let transfer else { return }

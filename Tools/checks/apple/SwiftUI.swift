@@ -1,0 +1,35 @@
+// What a screen that shows a query uses of SwiftUI.
+
+@MainActor @preconcurrency
+public protocol View {
+    associatedtype Body: View
+    @ViewBuilder @MainActor @preconcurrency var body: Body { get }
+}
+
+extension Never: View {
+    public var body: Never { fatalError() }
+}
+
+@resultBuilder
+public struct ViewBuilder {
+    public static func buildBlock<Content: View>(_ content: Content) -> Content { content }
+}
+
+@propertyWrapper
+public struct State<Value> {
+    public init(wrappedValue _: Value) {}
+    public init(initialValue _: Value) {}
+    public var wrappedValue: Value {
+        get { fatalError() }
+        nonmutating set {}
+    }
+}
+
+public struct LocalizedStringKey: ExpressibleByStringInterpolation {
+    public init(stringLiteral _: String) {}
+}
+
+public struct Text: View {
+    public init(_: LocalizedStringKey) {}
+    public var body: Never { fatalError() }
+}
