@@ -135,12 +135,4 @@ extension Projection {
         self.init()
         fold(events, by: catalogue)
     }
-
-    /// Folds events in their newest form, passing over those of types that the view does not take in.
-    mutating func fold(_ events: some Sequence<Event>, by catalogue: EventCatalogue) {
-        for event in events {
-            let event = catalogue.newestForm(of: event)
-            if Self.folds(event.type) { fold(event) }
-        }
-    }
 }

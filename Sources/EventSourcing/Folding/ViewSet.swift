@@ -369,14 +369,6 @@ struct ViewSet: Sendable {
 
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 
-    /// Folds events that are not recorded yet into a copy of a view.
-    func fold<View: Projection>(_ events: ArraySlice<Event>, into state: inout View) {
-        for event in events {
-            let event = (try? catalogue.upcast(event)) ?? event
-            if View.folds(event.type) { state.fold(event) }
-        }
-    }
-
     /// The state of this moment, with its revision.
     func present<View: Projection>(_ view: View.Type) -> (view: View, revision: UInt64) {
         let present = box(view).present

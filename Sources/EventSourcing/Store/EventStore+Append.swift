@@ -160,7 +160,8 @@ extension EventStore {
 
     /// A transaction that has appended nothing yet.
     func transaction() -> Transaction {
-        let preview = TransactionPreview(views, encoder, now: { self.now }) { drafts, transaction in
+        let preview = TransactionPreview(views, catalogue, encoder, now: { self.now }) {
+            drafts, transaction in
             try self.prepare(
                 Array(transaction.drafts[drafts]),
                 replacing: { transaction.replaced[drafts.lowerBound + $0] },

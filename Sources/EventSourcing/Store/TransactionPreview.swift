@@ -7,6 +7,7 @@ import LogFormat
 /// after it or at the end, and is folded once into each view that is read.
 final class TransactionPreview {
     private let views: ViewSet
+    private let catalogue: EventCatalogue
     private let now: () -> Int64
     private let prepare: (_ drafts: Range<Int>, EventStore.Transaction) throws -> [PreparedEvent]
     private var prepared: [PreparedEvent] = []
@@ -21,10 +22,12 @@ final class TransactionPreview {
     ///   - now: the time.
     ///   - prepare: checks a part of a transaction's drafts.
     init(
-        _ views: ViewSet, _ encoder: BatchEncoder, now: @escaping () -> Int64,
+        _ views: ViewSet, _ catalogue: EventCatalogue, _ encoder: BatchEncoder,
+        now: @escaping () -> Int64,
         prepare: @escaping (_ drafts: Range<Int>, EventStore.Transaction) throws -> [PreparedEvent]
     ) {
         self.views = views
+        self.catalogue = catalogue
         self.encoder = encoder
         self.now = now
         self.prepare = prepare
@@ -49,7 +52,7 @@ final class TransactionPreview {
         // Taken out, so that folding changes it in place.
         let known = states.removeValue(forKey: key)
         var state = known?.state as? View ?? views.snapshot(view)
-        views.fold(events[(known?.events ?? 0)...], into: &state)
+        state.fold(events[(known?.events ?? 0)...], by: catalogue)
         states[key] = (state, events.count)
         return state
     }

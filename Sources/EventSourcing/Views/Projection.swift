@@ -65,6 +65,16 @@ extension Projection {
     }
 }
 
+extension Projection {
+    /// Folds events in their newest form, passing over those of types that the view does not take in.
+    package mutating func fold(_ events: some Sequence<Event>, by catalogue: EventCatalogue) {
+        for event in events {
+            let event = catalogue.newestForm(of: event)
+            if Self.folds(event.type) { fold(event) }
+        }
+    }
+}
+
 extension Projection where Self: Codable {
     /// The state in a binary form: members by their names, the elements of dictionaries and sets sorted by
     /// their bytes (`Spec/model/views.md`, VIEW-29). O(n log n).
