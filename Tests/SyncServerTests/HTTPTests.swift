@@ -266,7 +266,7 @@ import Testing
         let connection = Process()
         connection.executableURL = URL(filePath: "/bin/bash")
         connection.arguments = [
-            "-c", "exec 3<>/dev/tcp/127.0.0.1/\(try #require(url.port)); cat <&3 & cat >&3; wait",
+            "-c", "exec 3<>/dev/tcp/127.0.0.1/\(try #require(url.port)); cat >&3 <&0 & cat <&3",
         ]
         let requests = Pipe()
         let replies = Pipe()
@@ -283,12 +283,14 @@ import Testing
             Host: localhost\r
             Content-Type: application/cloudevents-batch+json\r
             Content-Length: \(body.count)\r
+            Expect: 100-continue\r
             \r
 
             """
         try requests.fileHandleForWriting.write(contentsOf: Data(head.utf8) + body.prefix(100))
         var text = ""
-        while !text.contains("\"ok\"}") {
+        // Says that the server has read the head of the second request, and so has accepted it.
+        while !text.contains("100 Continue") {
             let part = replies.fileHandleForReading.availableData
             try #require(!part.isEmpty)
             text += String(decoding: part, as: UTF8.self)
