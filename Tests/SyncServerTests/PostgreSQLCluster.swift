@@ -76,6 +76,14 @@ final class PostgreSQLCluster: Sendable {
         PostgreSQLConnection(try PostgreSQLLocation(url(database, user: user)))
     }
 
+    /// A connection of an administrator, whose statements may take as long as they need: a busy machine
+    /// is no reason to give up.
+    func administratorConnection() async throws -> PostgreSQLConnection {
+        let connection = try connect("postgres")
+        _ = try await connection.run("SET statement_timeout = 0")
+        return connection
+    }
+
     /// Kills the server as a crash would. It starts again by itself.
     func kill() throws {
         let file = folder.appending(path: "data/postmaster.pid")
@@ -93,16 +101,16 @@ final class PostgreSQLFixture: DatabaseFixture {
 
     init(_ cluster: PostgreSQLCluster? = nil) async throws {
         self.cluster = try cluster ?? .shared()
-        let server = try self.cluster.connect("postgres")
-        // A busy machine is no reason to give up.
-        _ = try await server.run("SET statement_timeout = 0")
+        let server = try await self.cluster.administratorConnection()
         _ = try await server.run("CREATE DATABASE \(name)")
         _ = try await server.run("ALTER DATABASE \(name) SET statement_timeout = '2min'")
     }
 
     deinit {
         let (cluster, name) = (cluster, name)
-        Task { try await cluster.connect("postgres").run("DROP DATABASE \(name) WITH (FORCE)") }
+        Task {
+            try await cluster.administratorConnection().run("DROP DATABASE \(name) WITH (FORCE)")
+        }
     }
 
     func open() async throws -> any EventStorage {

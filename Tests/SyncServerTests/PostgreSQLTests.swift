@@ -436,7 +436,7 @@ struct PostgreSQLTests {
         await expectWrongDatabase("another application") { try await foreign.open().close() }
 
         let latin = "\(newer.name)_latin"
-        let server = try newer.cluster.connect("postgres")
+        let server = try await newer.cluster.administratorConnection()
         _ = try await server.run(
             "CREATE DATABASE \(latin) ENCODING 'LATIN1' TEMPLATE template0")
         let url = newer.cluster.url(latin)

@@ -30,7 +30,7 @@ final class SupabaseProject: Sendable {
 
     /// Roles belong to the whole server, so all projects have the same.
     private static let roles = Task {
-        try await PostgreSQLCluster.shared().connect("postgres").runScript(
+        try await PostgreSQLCluster.shared().administratorConnection().runScript(
             """
             CREATE ROLE anon NOLOGIN;
             CREATE ROLE authenticated NOLOGIN;
