@@ -38,7 +38,7 @@ let optimised: [SwiftSetting] =
 
 let package = Package(
     name: "daybook",
-    platforms: [.macOS("26.0"), .iOS("26.0")],
+    platforms: [.macOS("15.0"), .iOS("18.0")],
     products: [
         .library(name: "Daybook", targets: ["Daybook"]),
         .library(name: "DaybookOffline", targets: ["DaybookOffline"]),
@@ -112,7 +112,8 @@ let package = Package(
                         name: "CLZ4",
                         condition: .when(platforms: [.linux, .macOS], traits: libLZ4Traits))
                 ] : [],
-            swiftSettings: strict + optimised + libLZ4),
+            // Lifetimes: for the span of an array before macOS and iOS 26.
+            swiftSettings: strict + optimised + libLZ4 + [.enableExperimentalFeature("Lifetimes")]),
         .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict + optimised),
         // The one target that knows what is measured, and the only one that imports metrics and traces.
         .target(

@@ -49,7 +49,7 @@ public struct SHA256 {
     /// The hash of all bytes: 32 bytes.
     public static func hash(_ bytes: [UInt8]) -> [UInt8] {
         var hash = SHA256()
-        hash.update(bytes.span.bytes)
+        bytes.withUnsafeBytes { hash.update($0.bytes) }
         return hash.finished()
     }
 }

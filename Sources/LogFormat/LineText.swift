@@ -11,15 +11,15 @@ package enum LineText {
             Hex.text(UInt32(truncatingIfNeeded: uuid))
         )
         // 8-4-4-4-12 characters.
-        var text = InlineArray<36, UInt8>(repeating: UInt8(ascii: "-"))
-        for index in 0..<8 {
-            let shift = UInt64(8 * index)
-            text[index] = UInt8(truncatingIfNeeded: words.0 >> shift)
-            text[index + (index < 4 ? 9 : 10)] = UInt8(truncatingIfNeeded: words.1 >> shift)
-            text[index + (index < 4 ? 19 : 20)] = UInt8(truncatingIfNeeded: words.2 >> shift)
-            text[index + 28] = UInt8(truncatingIfNeeded: words.3 >> shift)
+        append(36, to: &bytes, filledWith: "-") { text in
+            for index in 0..<8 {
+                let shift = UInt64(8 * index)
+                text[index] = UInt8(truncatingIfNeeded: words.0 >> shift)
+                text[index + (index < 4 ? 9 : 10)] = UInt8(truncatingIfNeeded: words.1 >> shift)
+                text[index + (index < 4 ? 19 : 20)] = UInt8(truncatingIfNeeded: words.2 >> shift)
+                text[index + 28] = UInt8(truncatingIfNeeded: words.3 >> shift)
+            }
         }
-        bytes.append(contentsOf: text.span.bytes)
     }
 
     /// Reads 36 characters as a UUID.
@@ -48,15 +48,15 @@ package enum LineText {
 
     /// Appends 20 decimal digits.
     package static func append(number: UInt64, to bytes: inout [UInt8]) {
-        var text = InlineArray<20, UInt8>(repeating: UInt8(ascii: "0"))
-        var rest = number
-        var index = 19
-        while rest > 0 {
-            text[index] += UInt8(rest % 10)
-            rest /= 10
-            index -= 1
+        append(20, to: &bytes, filledWith: "0") { text in
+            var rest = number
+            var index = 19
+            while rest > 0 {
+                text[index] += UInt8(rest % 10)
+                rest /= 10
+                index -= 1
+            }
         }
-        bytes.append(contentsOf: text.span.bytes)
     }
 
     /// Reads 20 decimal digits.
@@ -74,25 +74,38 @@ package enum LineText {
         let day = Calendar.floorDivide(milliseconds, 86_400_000)
         let inDay = Int(milliseconds - day * 86_400_000)
         let date = Calendar.date(ofDay: day)
-        var text = InlineArray<24, UInt8>(repeating: UInt8(ascii: "-"))
-        write(date.year, 4, at: 0, to: &text)
-        write(date.month, 2, at: 5, to: &text)
-        write(date.day, 2, at: 8, to: &text)
-        text[10] = UInt8(ascii: "T")
-        write(inDay / 3_600_000, 2, at: 11, to: &text)
-        text[13] = UInt8(ascii: ":")
-        write(inDay / 60_000 % 60, 2, at: 14, to: &text)
-        text[16] = UInt8(ascii: ":")
-        write(inDay / 1_000 % 60, 2, at: 17, to: &text)
-        text[19] = UInt8(ascii: ".")
-        write(inDay % 1_000, 3, at: 20, to: &text)
-        text[23] = UInt8(ascii: "Z")
-        bytes.append(contentsOf: text.span.bytes)
+        append(24, to: &bytes, filledWith: "-") { text in
+            write(date.year, 4, at: 0, to: text)
+            write(date.month, 2, at: 5, to: text)
+            write(date.day, 2, at: 8, to: text)
+            text[10] = UInt8(ascii: "T")
+            write(inDay / 3_600_000, 2, at: 11, to: text)
+            text[13] = UInt8(ascii: ":")
+            write(inDay / 60_000 % 60, 2, at: 14, to: text)
+            text[16] = UInt8(ascii: ":")
+            write(inDay / 1_000 % 60, 2, at: 17, to: text)
+            text[19] = UInt8(ascii: ".")
+            write(inDay % 1_000, 3, at: 20, to: text)
+            text[23] = UInt8(ascii: "Z")
+        }
+    }
+
+    /// Appends a text of fixed width, which is made on the stack.
+    @inline(__always)
+    private static func append(
+        _ width: Int, to bytes: inout [UInt8], filledWith filling: Unicode.Scalar,
+        _ body: (UnsafeMutableBufferPointer<UInt8>) -> Void
+    ) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: width) { text in
+            text.initialize(repeating: UInt8(ascii: filling))
+            body(text)
+            bytes.append(contentsOf: text)
+        }
     }
 
     /// Writes so many decimal digits.
     private static func write(
-        _ value: Int, _ width: Int, at offset: Int, to text: inout InlineArray<24, UInt8>
+        _ value: Int, _ width: Int, at offset: Int, to text: UnsafeMutableBufferPointer<UInt8>
     ) {
         var rest = value
         for index in (offset..<offset + width).reversed() {

@@ -89,7 +89,29 @@ extension RawSpan {
     /// Whether these are all the bytes.
     @inlinable
     package func isEqual(to text: String) -> Bool {
-        text.utf8.count == byteCount && text.utf8.span.bytes.withUnsafeBytes { matches($0) }
+        text.utf8.count == byteCount
+            && text.utf8.withBytes { $0.withUnsafeBytes { matches($0) } }
+    }
+
+    /// Whether these bytes stand before others in the order of bytes.
+    @inlinable
+    package func precedes(_ other: RawSpan) -> Bool {
+        let common = min(byteCount, other.byteCount)
+        var index = 0
+        while index <= common - 8 {
+            let (one, two) = (
+                integer(at: index, as: UInt64.self), other.integer(at: index, as: UInt64.self)
+            )
+            // The first byte is the lowest.
+            if one != two { return one.byteSwapped < two.byteSwapped }
+            index += 8
+        }
+        while index < common {
+            let (one, two) = (byte(at: index), other.byte(at: index))
+            if one != two { return one < two }
+            index += 1
+        }
+        return byteCount < other.byteCount
     }
 
     /// A copy of the bytes.

@@ -100,7 +100,7 @@ package struct SegmentHeader: Equatable, Sendable {
         let count = Int(bytes.byte(at: Self.accountOffset))
         let text = bytes.extracting(Self.accountOffset + 1..<Self.accountOffset + 1 + count)
         guard base >= Position(1), base.rawValue <= FormatLimit.positionMax,
-            let account = String(validating: text.array, as: UTF8.self)
+            let account = String(utf8: text)
         else {
             throw FormatError(.malformed, "the segment header has an impossible value")
         }

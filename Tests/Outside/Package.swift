@@ -8,7 +8,7 @@ let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .er
 
 let package = Package(
     name: "outside",
-    platforms: [.macOS("26.0"), .iOS("26.0")],
+    platforms: [.macOS("15.0"), .iOS("18.0")],
     // No traits: blocks are compressed in Swift, and no package of the tools is fetched.
     dependencies: [.package(name: "daybook", path: "../..", traits: [])],
     targets: [

@@ -110,7 +110,7 @@ public struct PageStored: EventPayload, Hashable {
 
     /// What tells a changed page from an unchanged one: the digest of `json()`.
     static func digest(of json: [UInt8]) -> UInt64 {
-        XXH64.hash(json.span.bytes)
+        json.withUnsafeBytes { XXH64.hash($0.bytes) }
     }
 }
 

@@ -297,7 +297,9 @@ public actor FileStore {
 
     private static func hash(_ file: any File, _ size: Int) throws(FileError) -> FileID {
         var hash = SHA256()
-        try portions(file, size) { (bytes, _) throws(FileError) in hash.update(bytes.span.bytes) }
+        try portions(file, size) { (bytes, _) throws(FileError) in
+            bytes.withUnsafeBytes { hash.update($0.bytes) }
+        }
         return FileID(hash: hash.finished())
     }
 

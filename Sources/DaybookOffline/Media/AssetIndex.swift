@@ -70,7 +70,7 @@ enum AssetReference<Key: AssetKey>: Hashable, Sendable {
 
     func hash(into hasher: inout Hasher) {
         let (bytes, range) = location
-        bytes.span.extracting(range).withUnsafeBytes { hasher.combine(bytes: $0) }
+        bytes[range].withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 }
 

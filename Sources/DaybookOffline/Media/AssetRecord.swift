@@ -310,8 +310,8 @@ extension AssetRecord: Comparable {
     func idPrecedes(_ other: AssetRecord) -> Bool {
         let (a, b) = (idRange, other.idRange)
         // The text begins behind its length, which takes as many bytes as the end says.
-        let one = bytes.span.extracting(textRange(a))
-        let two = other.bytes.span.extracting(other.textRange(b))
+        let (text, otherText) = (bytes[textRange(a)], other.bytes[other.textRange(b)])
+        let (one, two) = (text.span, otherText.span)
         for index in 0..<min(one.count, two.count) where one[index] != two[index] {
             return one[index] < two[index]
         }

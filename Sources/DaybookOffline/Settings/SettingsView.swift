@@ -84,7 +84,7 @@ extension SettingsView {
         var settings = self.settings
         try reader.entries { (reader, key) throws(EventError) in
             let value = try reader.bool() ? Array(try reader.string().utf8) : nil
-            if let value, (try? JSONValue(value.span.bytes)) == nil {
+            if let value, value.withUnsafeBytes({ try? JSONValue($0.bytes) }) == nil {
                 throw reader.fault("a value is not JSON")
             }
             settings[key] = Register(value, try reader.stamp())

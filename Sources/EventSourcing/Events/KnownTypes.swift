@@ -51,7 +51,7 @@ struct KnownTypes: Sendable {
             type.number = self.types.count
             type.hasRule = storedRule != nil
             type.action = storedRule?.action
-            slots[slot(of: name.utf8.span.bytes)] = type.number
+            slots[name.utf8.withBytes { slot(of: $0) }] = type.number
             self.types.append(KnownType(name: name, type: type, rule: rule))
         }
     }
@@ -66,7 +66,7 @@ struct KnownTypes: Sendable {
     }
 
     /// What is known of the type of a name. O(bytes).
-    subscript(name: String) -> CataloguedType { self[name.utf8.span.bytes] }
+    subscript(name: String) -> CataloguedType { name.utf8.withBytes { self[$0] } }
 
     /// Whether a type is one of these.
     func contains(_ type: CataloguedType) -> Bool {

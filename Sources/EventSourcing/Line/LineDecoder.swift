@@ -158,11 +158,9 @@ package enum LineDecoder {
     }
 
     static func checkUTF8(_ line: RawSpan) throws(JSONError) {
-        if line.isASCII { return }
-        let isValid = line.withUnsafeBytes { bytes in
-            String(validating: bytes, as: UTF8.self) != nil
+        guard line.isASCII || String(utf8: line) != nil else {
+            throw JSONError(offset: 0, detail: "it is not UTF-8")
         }
-        guard isValid else { throw JSONError(offset: 0, detail: "it is not UTF-8") }
     }
 
     /// The attributes that have a meaning here.

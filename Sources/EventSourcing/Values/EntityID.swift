@@ -11,22 +11,15 @@ public struct EntityID: Hashable, Comparable, Sendable, CustomStringConvertible 
 
     /// Equal if all bytes are.
     public static func == (lhs: EntityID, rhs: EntityID) -> Bool {
-        let (a, b) = (lhs.string.utf8.span, rhs.string.utf8.span)
-        guard a.count == b.count else { return false }
-        for index in a.indices where a[index] != b[index] { return false }
-        return true
+        lhs.string.utf8.withBytes { $0.isEqual(to: rhs.string) }
     }
     /// Orders by bytes.
     public static func < (lhs: EntityID, rhs: EntityID) -> Bool {
-        let (a, b) = (lhs.string.utf8.span, rhs.string.utf8.span)
-        for index in 0..<min(a.count, b.count) where a[index] != b[index] {
-            return a[index] < b[index]
-        }
-        return a.count < b.count
+        lhs.string.utf8.withBytes { lhs in rhs.string.utf8.withBytes { lhs.precedes($0) } }
     }
     /// Hashes the bytes.
     public func hash(into hasher: inout Hasher) {
-        string.utf8.span.withUnsafeBytes { hasher.combine(bytes: $0) }
+        string.utf8.withBytes { $0.withUnsafeBytes { hasher.combine(bytes: $0) } }
         hasher.combine(UInt8(0xFF))
     }
     /// The identifier.

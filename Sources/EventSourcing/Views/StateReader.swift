@@ -128,7 +128,8 @@ public struct StateReader: Sendable {
 
     /// True if the first bytes are less than the second, one by one.
     func precedes(_ first: Range<Int>, _ second: Range<Int>) -> Bool {
-        bytes[first].lexicographicallyPrecedes(bytes[second])
+        let bytes = self.bytes.span.bytes
+        return bytes.extracting(first).precedes(bytes.extracting(second))
     }
 
     /// Reads 16 bytes.
@@ -143,16 +144,17 @@ public struct StateReader: Sendable {
     /// Reads a string.
     public mutating func string() throws(EventError) -> String {
         let range = try advance(try count())
-        guard let text = try? UTF8Span(validating: bytes.span.extracting(range)) else {
+        guard let text = String(utf8: bytes.span.bytes.extracting(range)) else {
             throw fault("a string is not UTF-8")
         }
-        return String(copying: text)
+        return text
     }
 
     /// Reads a string that nobody wants to know yet.
     public mutating func checkString() throws(EventError) {
         let range = try advance(try count())
-        guard (try? UTF8Span(validating: bytes.span.extracting(range))) != nil else {
+        let text = bytes.span.bytes.extracting(range)
+        guard text.isASCII || String(utf8: text) != nil else {
             throw fault("a string is not UTF-8")
         }
     }

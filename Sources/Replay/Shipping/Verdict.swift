@@ -134,8 +134,9 @@ public struct Verdict: Hashable, Sendable {
 
     /// Foundation's own reading takes a third of the whole.
     private static func uuid(_ text: String) -> UUID? {
-        let bytes = text.utf8.span.bytes
-        guard bytes.byteCount == 36 else { return nil }
-        return LineText.uuid(bytes, at: 0, acceptUppercase: true).map { UUID(integer: $0) }
+        text.utf8.withBytes { bytes in
+            guard bytes.byteCount == 36 else { return nil }
+            return LineText.uuid(bytes, at: 0, acceptUppercase: true).map { UUID(integer: $0) }
+        }
     }
 }

@@ -71,8 +71,7 @@ public enum ContentLayout {
             else { break }
             bytes.append(high << 4 | low)
         }
-        guard let text = try? UTF8Span(validating: bytes.span) else { throw noName(name) }
-        let code = String(copying: text)
+        guard let code = String(validating: bytes, as: UTF8.self) else { throw noName(name) }
         guard !code.utf8.contains(0), try self.name(of: code) == name else { throw noName(name) }
         return code
     }

@@ -103,7 +103,8 @@ struct LayoutSource: Sendable {
         _ path: String, _ element: (JSONFields) throws -> Element
     ) throws -> [Element]? {
         guard let text = try value(path) else { return nil }
-        let span = text.span.bytes
+        let slice = text[...]
+        let span = slice.span.bytes
         var elements: [Element] = []
         var failure: (any Error)?
         do throws(JSONError) {
@@ -133,17 +134,18 @@ struct LayoutSource: Sendable {
     /// The text of a file, which is JSON; nil if it is not there.
     private func value(_ path: String) throws -> [UInt8]? {
         guard let text = try read(path, ContentLayout.jsonBytesMax) else { return nil }
+        let slice = text[...]
         do throws(JSONError) {
             var scanner = JSONScanner()
-            try scanner.value(text.span.bytes)
-            try scanner.expectEnd(text.span.bytes)
+            try scanner.value(slice.span.bytes)
+            try scanner.expectEnd(slice.span.bytes)
         } catch {
             let line = text[..<min(error.offset, text.count)].count { $0 == UInt8(ascii: "\n") } + 1
             throw EventError(
                 .invalidData,
                 "\(path), line \(line), byte \(error.offset): it is not JSON: \(error.detail)")
         }
-        guard (try? UTF8Span(validating: text.span)) != nil else {
+        guard String(validating: text, as: UTF8.self) != nil else {
             throw EventError(.invalidData, "\(path) is not UTF-8")
         }
         return text
