@@ -129,7 +129,7 @@ extension EventStore {
         if !isShared { await store.restoreClock() }
         // Sync records are summed up before they are taken out.
         await store.prepareCompaction { try await $0.foldSyncRecords() }
-        await store.setCompactionPolicy(compaction)
+        try await store.setCompactionPolicy(compaction)
         return store
     }
 

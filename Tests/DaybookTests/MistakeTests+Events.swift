@@ -134,7 +134,8 @@ extension Mistake {
         },
         Mistake(
             "decoding an event without data", "EventError.invalidData",
-            "the event at position 1 has the type com.example.other and cannot be read as Trip"
+            "the event at position 1 has the type com.example.other and cannot be read as Trip, "
+                + "whose type is com.example.trip: it has no JSON data"
         ) { _ in
             let store = try await store()
             try await store.append([EventDraft(type: "com.example.other")])

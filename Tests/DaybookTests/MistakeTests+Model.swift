@@ -77,6 +77,10 @@ extension Mistake {
         Mistake("a secret without a secret store", "EventError.refused", "nowhere to keep") { _ in
             try await model().settings.put(.accessToken, AccessToken("t"))
         },
+        Mistake("a plan whose versions fall", "MigrationError.invalidPlan", "[1, 3, 2]") { _ in
+            try await OfflineStore.inMemory().migrate(
+                MigrationPlan([.init(to: 3) { _ in .done }, .init(to: 2) { _ in .done }]))
+        },
         Mistake("data of a newer app", "MigrationError.newerVersion", "have version 9") { _ in
             let store = try await model()
             try await store.settings.put(.version, 9)

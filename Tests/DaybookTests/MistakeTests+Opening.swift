@@ -170,6 +170,11 @@ extension Mistake {
         Mistake("a view with a negative version", "EventError.refused", "has the version -1") { _ in
             _ = try await EventStore.inMemory(views: [Lowered.self])
         },
+        Mistake("a share in percent, later", "EventError.refused", "garbageShare is 30.0") { _ in
+            var policy = CompactionPolicy()
+            policy.garbageShare = 30
+            try await store().setCompactionPolicy(policy)
+        },
         Mistake("a share in percent", "EventError.refused", "garbageShare is 30.0") { _ in
             var policy = CompactionPolicy()
             policy.garbageShare = 30

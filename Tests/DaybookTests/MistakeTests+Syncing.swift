@@ -40,6 +40,11 @@ extension Mistake {
         Mistake("an empty key of Supabase", "TransportError.badToken", "it is empty") { _ in
             _ = try SupabaseTransport(project: url("https://p.supabase.co"), apiKey: "")
         },
+        Mistake("a server in memory that is off", "Unreachable", "is not reachable") { _ in
+            let server = InMemorySyncServer()
+            server.isReachable = false
+            _ = try await server.send(.read(after: nil), token: nil)
+        },
         Mistake("a sync after close()", "LogError.closed", "The store at /log is closed") { _ in
             let store = try await store()
             try await store.close()
@@ -195,6 +200,33 @@ extension MistakeTests {
     ])
     func `a server's bare address stands for its events`(address: String, events: String) throws {
         #expect(HTTPTransport.eventsURL(of: try Mistake.url(address)).absoluteString == events)
+    }
+
+    /// A run that only reads says the same as one that ships.
+    @Test func `an empty outbox does not hide a wrong endpoint`() async throws {
+        let server = try LocalServer { _ in .reply(404) }
+        let report = try await Mistake.store().sync(to: Mistake.url(server.base))
+        #expect(report.message?.contains("the server answers 404: check the endpoint") == true)
+    }
+
+    @Test(arguments: ["", "/", "/rest/v1", "/rest/v1/", "/rest/v1/rpc", "/rest/v1/rpc/"])
+    func `a project's address and those of its functions are taken alike`(path: String) async throws
+    {
+        let server = try LocalServer { _ in .reply(404) }
+        let transport = try SupabaseTransport(
+            project: Mistake.url(server.base + path), apiKey: "KEY")
+        _ = try await transport.send(.append(batch: []), token: nil)
+        #expect(server.requests.map(\.target) == ["/rest/v1/rpc/append_events"])
+    }
+
+    /// There is no fewer: a run of no requests would wait without end.
+    @Test func `a sync without requests at a time has one`() async throws {
+        let store = try await Mistake.storeWithTrip()
+        var options = Replayer.Options()
+        options.requestsMax = 0
+        let report = try await Replayer(store, transport: InMemorySyncServer(), options: options)
+            .run()
+        #expect(report.applied == 1)
     }
 
     @Test(arguments: ["", "/", "/v1/events"])

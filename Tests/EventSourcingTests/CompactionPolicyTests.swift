@@ -44,7 +44,7 @@ import Testing
         let store = try await open(InMemoryFileSystem())
         try await fill(store, registers: 5)
         let reports = await store.maintenance()
-        await store.setCompactionPolicy(policy)
+        try await store.setCompactionPolicy(policy)
         guard case .compacted(let report)? = await first(reports) else {
             Issue.record("it did not compact")
             return
@@ -59,7 +59,7 @@ import Testing
         let store = try await open(InMemoryFileSystem())
         try await fill(store, registers: 90)
         var reports = await store.maintenance().makeAsyncIterator()
-        await store.setCompactionPolicy(policy)
+        try await store.setCompactionPolicy(policy)
         guard case .notWorthIt(let estimate)? = await reports.next() else {
             Issue.record("a tenth is not worth it")
             return
@@ -89,7 +89,7 @@ import Testing
         policy.isIdle = { isIdle.load(ordering: .relaxed) }
         policy.idlePause = .milliseconds(5)
         var reports = await store.maintenance().makeAsyncIterator()
-        await store.setCompactionPolicy(policy)
+        try await store.setCompactionPolicy(policy)
         guard case .waitsForIdle(let estimate)? = await reports.next() else {
             Issue.record("it did not wait")
             return
@@ -111,8 +111,8 @@ import Testing
         try await fill(store, registers: 5)
         var never = policy
         never.isIdle = { false }
-        await store.setCompactionPolicy(never)
-        await store.setCompactionPolicy(nil)
+        try await store.setCompactionPolicy(never)
+        try await store.setCompactionPolicy(nil)
         try await fill(store, registers: 5)
         try await store.append([EventDraft(type: "t")])
         #expect(try await store.compact(dryRun: true).removed == 195)
@@ -128,7 +128,7 @@ import Testing
             return FileError(.io, operation: operation, path: path, reason: "as told")
         }
         var reports = await store.maintenance().makeAsyncIterator()
-        await store.setCompactionPolicy(policy)
+        try await store.setCompactionPolicy(policy)
         guard case .failed(let error)? = await reports.next() else {
             Issue.record("it did not fail")
             return

@@ -65,13 +65,11 @@ public struct MigrationPlan: Sendable {
     ///
     /// - Parameters:
     ///   - initial: the version of data in which none is recorded.
-    ///   - steps: in order; each leads to a higher version than the one before.
+    ///   - steps: in order; each leads to a higher version than the one before. Others are refused by
+    ///     `OfflineStore.migrate(_:progress:)`.
     public init(from initial: Int = 1, _ steps: [Step]) {
         self.initial = initial
         self.steps = steps
-        precondition(
-            zip(versions, versions.dropFirst()).allSatisfy(<),
-            "the versions of a migration plan must rise: \(versions)")
     }
 
     /// All that data can have which the plan understands, in order.
@@ -103,6 +101,8 @@ public struct MigrationError: LocalizedError, Sendable, CustomStringConvertible 
         case newerVersion = "newer-version"
         /// The version is none that the plan begins with or leads to, or is no number.
         case unknownVersion = "unknown-version"
+        /// The versions of the plan do not rise.
+        case invalidPlan = "invalid-plan"
         /// A step has failed. What it had recorded stays; the next call goes on.
         case stepFailed = "step-failed"
         /// The data are not as a step's verification wants them. The version is the old one.
@@ -138,6 +138,7 @@ public struct MigrationError: LocalizedError, Sendable, CustomStringConvertible 
     public var recoverySuggestion: String? {
         switch code {
         case .newerVersion: "Update the app."
+        case .invalidPlan: "Order the steps so that each leads to a higher version."
         case .unknownVersion: "Give a plan that begins at version \(stored)."
         case .stepFailed, .notVerified:
             "Correct the step, then migrate again: it goes on from version \(stored)."
@@ -161,14 +162,22 @@ extension OfflineStore {
     ///   - plan: the steps.
     ///   - progress: called after every commit with the version that is being reached.
     /// - Returns: what was done.
-    /// - Throws: `MigrationError`: `newerVersion` and `unknownVersion` with nothing changed,
-    ///   `stepFailed`, `notVerified`; `LogError` as `EventStore.append`; `CancellationError`
+    /// - Throws: `MigrationError`: `invalidPlan`, `newerVersion` and `unknownVersion` with nothing
+    ///   changed, `stepFailed`, `notVerified`; `LogError` as `EventStore.append`; `CancellationError`
     ///   between two commits.
     @discardableResult
     public func migrate(
         _ plan: MigrationPlan, progress: (@Sendable (_ version: Int) -> Void)? = nil
     ) async throws -> MigrationReport {
         let name = SettingKey<Int>.version.name
+        let versions = plan.versions
+        guard zip(versions, versions.dropFirst()).allSatisfy(<) else {
+            throw MigrationError(
+                code: .invalidPlan, stored: plan.initial, wanted: plan.version,
+                detail:
+                    "the versions of the migration plan must rise; they are \(versions). Nothing "
+                    + "was changed")
+        }
         let stored = view(SettingsView.self).json(of: name)
         if stored == nil, await events.lastDurable.rawValue == 0 {
             try await settings.put(.version, plan.version)
@@ -185,11 +194,11 @@ extension OfflineStore {
                 detail: "the data have version \(first), written by a newer release of the app; "
                     + "this one knows version \(plan.version). Nothing was changed. Update the app")
         }
-        guard plan.versions.contains(first) else {
+        guard versions.contains(first) else {
             throw MigrationError(
                 code: .unknownVersion, stored: first, wanted: plan.version,
                 detail: "the data have version \(first), and no step begins there: the plan knows "
-                    + "\(plan.versions). Nothing was changed")
+                    + "\(versions). Nothing was changed")
         }
         var report = MigrationReport(from: first, to: first)
         for step in plan.steps where step.version > report.to {

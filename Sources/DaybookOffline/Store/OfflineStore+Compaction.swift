@@ -15,8 +15,10 @@ extension OfflineStore {
     }
 
     /// When the store compacts by itself from now on; nil for never.
-    public func setCompactionPolicy(_ policy: CompactionPolicy?) async {
-        await events.setCompactionPolicy(policy)
+    ///
+    /// - Throws: `EventError` (`refused`) for a number that is out of range; the policy stays the old one.
+    public func setCompactionPolicy(_ policy: CompactionPolicy?) async throws(EventError) {
+        try await events.setCompactionPolicy(policy)
     }
 
     /// What the store does by itself from now on. Ends when the store is closed.

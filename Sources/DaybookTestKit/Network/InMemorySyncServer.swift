@@ -20,7 +20,16 @@ import Synchronization
 /// order in which they were accepted (SYNC-35). It checks no token and no rule of a type.
 public final class InMemorySyncServer: Transport {
     /// Why a request was not answered.
-    public struct Unreachable: Error, Hashable, Sendable {}
+    public struct Unreachable: LocalizedError, Hashable, Sendable, CustomStringConvertible {
+        /// The same as `description`.
+        public var errorDescription: String? { description }
+
+        /// What to do next.
+        public var recoverySuggestion: String? { "Set isReachable to true." }
+
+        /// What happened.
+        public var description: String { "the server in memory is not reachable" }
+    }
 
     private struct State {
         var events: [EventDraft] = []

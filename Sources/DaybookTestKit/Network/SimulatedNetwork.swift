@@ -24,11 +24,30 @@ import Synchronization
 /// A network on which everything goes wrong that can.
 public final class SimulatedNetwork: Transport {
     /// Why no answer came.
-    public enum Failure: Error, Hashable, Sendable {
+    public enum Failure: String, LocalizedError, CustomStringConvertible {
         /// The client has waited in vain.
-        case timedOut
+        case timedOut = "timed-out"
         /// The client has gone.
-        case hungUp
+        case hungUp = "hung-up"
+
+        /// The same as `description`.
+        public var errorDescription: String? { description }
+
+        /// What to do next.
+        public var recoverySuggestion: String? {
+            switch self {
+            case .timedOut: "Send the request again: the server may have its events."
+            case .hungUp: "Begin another run."
+            }
+        }
+
+        /// What happened.
+        public var description: String {
+            switch self {
+            case .timedOut: "the simulated network gave no answer in time"
+            case .hungUp: "the client has hung up"
+            }
+        }
     }
 
     private struct Request {

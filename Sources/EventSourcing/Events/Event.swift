@@ -179,7 +179,7 @@ public struct Event: Hashable, Sendable {
         return EventError(
             error.code,
             "the event at position \(position) has the type \(type) and cannot be read as "
-                + "\(payload)\(other): \(error.detail)")
+                + "\(payload)\(other): \(json == nil ? "it has no JSON data" : error.detail)")
     }
 
     /// The data if they are JSON.

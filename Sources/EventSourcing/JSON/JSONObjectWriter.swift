@@ -32,11 +32,13 @@ public struct JSONObjectWriter {
         add(name, raw: Array("\(value)".utf8))
     }
 
-    /// Adds a finite number, in the shortest text that reads back as itself.
+    /// Adds a number, in the shortest text that reads back as itself. An infinity and what is no number
+    /// become `null`: JSON has no text for them.
     public mutating func add(_ name: String, _ value: Double) {
-        precondition(value.isFinite, "JSON has no infinities")
-        add(name, raw: Array("\(value)".utf8))
+        add(name, raw: Array(Self.text(value).utf8))
     }
+
+    private static func text(_ value: Double) -> String { value.isFinite ? "\(value)" : "null" }
 
     /// Adds a value that is JSON text already.
     public mutating func add(_ name: String, raw: [UInt8]) {
@@ -71,11 +73,11 @@ public struct JSONObjectWriter {
         bytes.append(contentsOf: (value ? "true" : "false").utf8)
     }
 
-    /// Adds a finite number, in the shortest text that reads back as itself. The name must need no escapes.
+    /// Adds a number, in the shortest text that reads back as itself, or `null` for an infinity and for
+    /// what is no number. The name must need no escapes.
     public mutating func add(member name: StaticString, _ value: Double) {
-        precondition(value.isFinite, "JSON has no infinities")
         begin(name)
-        bytes.append(contentsOf: "\(value)".utf8)
+        bytes.append(contentsOf: Self.text(value).utf8)
     }
 
     /// Adds a value that is JSON text already. The name must need no escapes.

@@ -168,7 +168,10 @@ extension EventStore {
 
     /// Lets the store compact by itself, from now on; nil ends that. A store does nothing by itself
     /// before this is called; `open(at:)` of Daybook calls it.
-    public func setCompactionPolicy(_ policy: CompactionPolicy?) async {
+    ///
+    /// - Throws: `EventError` (`refused`) for a number that is out of range; the policy stays the old one.
+    public func setCompactionPolicy(_ policy: CompactionPolicy?) async throws(EventError) {
+        try policy?.check()
         compaction.policy = policy
         await endLook()
         compaction.bytesAtLook = 0

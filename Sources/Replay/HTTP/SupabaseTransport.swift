@@ -16,7 +16,8 @@ public final class SupabaseTransport: Transport {
     /// Creates a transport.
     ///
     /// - Parameters:
-    ///   - project: the project's address: `https://<reference>.supabase.co`.
+    ///   - project: the project's address, `https://<reference>.supabase.co`, or its `…/rest/v1` or
+    ///     `…/rest/v1/rpc`.
     ///   - apiKey: the project's publishable key. It goes with every request, and stands for the
     ///     token where there is none.
     ///   - http: headers, certificate, proxy and limits, as with `HTTPTransport`.
@@ -24,7 +25,7 @@ public final class SupabaseTransport: Transport {
     public init(project: URL, apiKey: String, http: HTTPOptions) throws(TransportError) {
         _ = try HTTPOrigin(endpoint: project)
         try HTTPHeaders.checkToken(apiKey, place: "apikey")
-        functions = project.appending(path: "rest/v1/rpc")
+        functions = Self.functionsURL(of: project)
         self.apiKey = apiKey
         client = BoundedHTTPClient(forSyncing: http, reserving: ["apikey"])
         try client.check()
@@ -40,6 +41,15 @@ public final class SupabaseTransport: Transport {
             http: HTTPOptions(
                 headers: headers, certificate: certificate, timeoutSeconds: timeoutSeconds,
                 allowsTokenInClear: allowsTokenInClear))
+    }
+
+    /// Where the functions of a project are, whose address may name its REST interface already.
+    private static func functionsURL(of project: URL) -> URL {
+        let path = ["rest", "v1", "rpc"]
+        let named = project.path.split(separator: "/").map(String.init)
+        let known = path.indices.reversed().first { named.suffix($0 + 1) == path.prefix($0 + 1) }
+        return path.dropFirst(known.map { $0 + 1 } ?? 0)
+            .reduce(project) { $0.appending(path: $1) }
     }
 
     /// Calls one of the functions.

@@ -208,13 +208,12 @@ public struct ReplayState: Sendable {
     /// An empty state.
     ///
     /// - Parameters:
-    ///   - requestsMax: requests that may be under way at the same time. They never hold events of
-    ///     one lane.
+    ///   - requestsMax: requests that may be under way at the same time; less than 1 counts as 1. They
+    ///     never hold events of one lane.
     ///   - resolvesConflicts: whether events in conflict are sent once more, so that the server says
     ///     what it holds instead, and somebody is there to resolve it.
     public init(requestsMax: Int = 1, resolvesConflicts: Bool = false) {
-        precondition(requestsMax > 0, "requestsMax must be at least 1")
-        self.requestsMax = requestsMax
+        self.requestsMax = max(1, requestsMax)
         self.resolvesConflicts = resolvesConflicts
     }
 
@@ -594,7 +593,9 @@ public struct ReplayState: Sendable {
             return Outcome(message: "the server asks to wait \(delay / 1_000) s")
         case (300..<500, .read):  // G3
             reading = nil
-            return Outcome(message: "the server's events cannot be read (\(reply.status))")
+            return Outcome(
+                message: "the server's events cannot be read: "
+                    + "\(Pause.endpoint(status: reply.status).words)")
         case (300..<500, .append):  // W4
             pause = .endpoint(status: reply.status)
             return Outcome(message: pause?.words)

@@ -25,8 +25,8 @@ public struct Replayer: Sendable {
         public var ships = true
         /// Whether the account's other events are read.
         public var reads = true
-        /// Requests that may be under way at the same time, at least 1. They never hold events of one
-        /// entity.
+        /// Requests that may be under way at the same time; less than 1 counts as 1. They never hold
+        /// events of one entity.
         public var requestsMax = 2
         /// The resolver of conflicts. Nil: they wait until the app decides them.
         public var resolver: (any ConflictResolver)?
