@@ -3,6 +3,7 @@
 
 import DaybookOffline
 import Foundation
+import Synchronization
 
 /// A store with two observers of a city's notes: one gets the list, one what changes in it.
 struct Observing: Errand {
@@ -16,6 +17,9 @@ struct Observing: Errand {
         var elsewhere = 0.0
         /// A change of one of the notes.
         var changed = 0.0
+        /// The most that one job of an actor took on which both observers are, as they would be on the main
+        /// actor.
+        var longestJob = 0.0
     }
 
     var log: String
@@ -53,8 +57,26 @@ struct Observing: Errand {
         figures.changed = try await time { try await change($0, "lisbon") }
         for observer in observers { observer.cancel() }
         for observer in observers { await observer.value }
+        figures.longestJob = try await longestJob(store) { try await change($0, "lisbon") }
         try await store.close()
         return figures
+    }
+
+    /// The processor time of the longest job of an actor that gets the list and what changes in it, in
+    /// microseconds.
+    private func longestJob(
+        _ store: OfflineStore, _ change: (Int) async throws -> Void
+    ) async throws -> Double {
+        let screen = Screen()
+        let observers = [
+            Task { await screen.follow(store.notes(in: "lisbon")) },
+            Task { await screen.followDifferences(store.notes(in: "lisbon")) },
+        ]
+        try await Task.sleep(for: .seconds(1))
+        for number in 0..<events { try await change(number) }
+        for observer in observers { observer.cancel() }
+        for observer in observers { await observer.value }
+        return screen.executor.longestJob * 1e6
     }
 
     private func fill(_ store: OfflineStore) async throws {
@@ -68,6 +90,41 @@ struct Observing: Errand {
                 }
             }
             try await store.events.append(drafts)
+        }
+    }
+}
+
+/// What an app has on the main actor. Its jobs are measured, which those of the main actor cannot be.
+private actor Screen {
+    nonisolated let executor = MeasuringExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        executor.asUnownedSerialExecutor()
+    }
+
+    func follow(_ notes: ViewQuery<NoteList>) async {
+        for await notes in notes.changes { precondition(!notes.isEmpty) }
+    }
+
+    func followDifferences(_ notes: ViewQuery<NoteList>) async {
+        for await _ in notes.differences {}
+    }
+}
+
+/// Runs jobs one by one, and knows the processor time of the longest.
+private final class MeasuringExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "screen")
+    private let longest = Mutex(0.0)
+
+    /// In seconds.
+    var longestJob: Double { longest.withLock { $0 } }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { [self] in
+            let before = SystemCounters.threadProcessorSeconds()
+            job.runSynchronously(on: asUnownedSerialExecutor())
+            let seconds = SystemCounters.threadProcessorSeconds() - before
+            longest.withLock { $0 = max($0, seconds) }
         }
     }
 }

@@ -39,6 +39,13 @@ enum SystemCounters {
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
+    /// Seconds of the processor that this thread has taken so far.
+    static func threadProcessorSeconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
     private static func status(_ name: String) throws -> Double {
         try member(name, of: "/proc/self/status")
     }

@@ -9,7 +9,8 @@ struct PhoneReport {
             + "Wear of the flash, for one event:\n\n" + wear
             + "\nA process that is not used; the store has \(Markdown.count(Phone.idleEvents)) events:\n\n"
             + idle
-            + "\nProcessor time of a durable append, with two observers of a city's notes:\n\n"
+            + "\nProcessor time of a durable append, with two observers of a city's notes, and of the longest "
+            + "job of an actor on which the observers are:\n\n"
             + observers
             + "\nOpening a store whose views have `Codable` states in `TreeDictionary`s, an entry for each event:\n\n"
             + states
@@ -54,12 +55,14 @@ struct PhoneReport {
             [
                 "notes", "a change, not observed", "another type of event",
                 "a change of another city's note", "a change",
+                "longest job",
             ],
             result.observers.map { row in
                 [Markdown.count(row.notes)]
                     + [
                         row.microseconds.alone, row.microseconds.unrelated,
                         row.microseconds.elsewhere, row.microseconds.changed,
+                        row.microseconds.longestJob,
                     ].map { "\(Markdown.number($0)) µs" }
             })
     }
