@@ -12,7 +12,7 @@ import Replay
 /// ```swift
 /// let maintenance = try LogMaintenance(at: url, views: [Trips.self])
 /// let report = try await maintenance.salvage(to: newURL)
-/// print("\(report.lostCount) events are lost")
+/// print("\(report.lostCount.map { "\($0)" } ?? "some") events are lost")
 /// ```
 public struct LogMaintenance: Sendable {
     private let directory: String

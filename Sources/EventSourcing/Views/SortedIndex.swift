@@ -55,16 +55,22 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         groups = parts(parts(sorted, Self.chunkMax / 2), Self.groupMax / 2).map { Group($0) }
     }
 
-    /// Adds an element that is not there.
+    /// Adds an element, or puts it in the place of an equal one: of two elements that are neither less than
+    /// the other, the later counts.
     ///
     /// - Complexity: O(log n) comparisons; moves at most 128 elements, 64 chunks and n / 2,048 groups.
     @inlinable public mutating func insert(_ element: Element) {
-        stored += 1
         guard !groups.isEmpty else {
+            stored = 1
             groups = [Group([[element]])]
             return
         }
         var place = place(of: element)
+        if let found = self[place], !(element < found) {
+            groups[place.group].chunks[place.chunk][place.index] = element
+            return
+        }
+        stored += 1
         if place.group == groups.count {
             place.group -= 1
             place.chunk = groups[place.group].chunks.count - 1

@@ -36,15 +36,15 @@ package enum Looking {
         // Looking-4 ends
     }
 
-    package static func mend(_ url: URL, to newURL: URL) async throws -> EventStore? {
+    package static func mend(_ url: URL) async throws -> EventStore {
         // Looking-5 begins
         do {
             return try await EventStore.open(at: url, views: [Habits.self])
         } catch let error as LogError where error.code == .corrupt {
             let maintenance = try LogMaintenance(at: url, views: [Habits.self])
-            let report = try await maintenance.salvage(to: newURL)
+            let report = try await maintenance.repair()
             print("\(report.lostCount.map { "\($0)" } ?? "some") changes could not be read")
-            return try await EventStore.open(at: newURL, views: [Habits.self])
+            return try await EventStore.open(at: url, views: [Habits.self])
         }
         // Looking-5 ends
     }
