@@ -166,7 +166,7 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
 public struct VerificationReport: Hashable, Sendable {
     /// How many events can be read.
     public let events: Int
-    /// The position of the last event.
+    /// The position of the last event that can be reached; `.zero` where the damage hides all of them.
     public let last: Position
     /// Bytes of a write that a crash interrupted; the next opening sets them aside. No damage.
     public let unfinishedBytes: Int

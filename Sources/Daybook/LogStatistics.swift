@@ -119,8 +119,8 @@ public struct LogStatistics: Hashable, Sendable {
         (self.events, self.lineBytes, self.types) = (events, lineBytes, types)
         (self.positions, self.times) = (positions, times)
         unsynced = outbox.count
-        parked = outbox.entries().reduce(0) { $0 + ($1.status == .failed ? 1 : 0) }
-        inConflict = outbox.entries().reduce(0) { $0 + ($1.status == .conflict ? 1 : 0) }
+        parked = outbox.entries.reduce(0) { $0 + ($1.status == .failed ? 1 : 0) }
+        inConflict = outbox.entries.reduce(0) { $0 + ($1.status == .conflict ? 1 : 0) }
     }
 }
 

@@ -81,6 +81,37 @@ private func device() async throws -> EventStore {
         try await store.close()
     }
 
+    @Test(.verifies("CON-1"))
+    func `an event whose base is not the newest of its lane is in conflict`() async throws {
+        let server = InMemorySyncServer()
+        let (phone, tablet) = (try await device(), try await device())
+        try await phone.append(Step(name: "a"))
+        try await phone.sync(over: server)
+        let first = try #require(server.events.last)
+        func change(_ store: EventStore, basedOn base: UUID) async throws -> UUID {
+            let draft = try EventDraft(Step(name: "a"), basedOn: base)
+            try await store.append([draft])
+            return draft.id
+        }
+        // The second is based on the first, and both are in one batch.
+        let second = try await change(phone, basedOn: first.id)
+        let third = try await change(phone, basedOn: second)
+        let shipped = try await phone.sync(over: server)
+        #expect(shipped.applied == 2 && shipped.conflict == 0)
+        _ = try await change(tablet, basedOn: first.id)
+        try await tablet.append(Step(name: "b"))
+        let report = try await tablet.sync(over: server)
+        #expect(report.applied == 1 && report.conflict == 1)
+        #expect(tablet.outbox.entries.map(\.status) == [.conflict])
+        #expect(tablet.outbox.entries.first?.conflictsWith == third)
+        // A lane that the server does not know has no newest event.
+        let fresh = InMemorySyncServer()
+        let alone = try await device()
+        _ = try await change(alone, basedOn: first.id)
+        #expect(try await alone.sync(over: fresh).conflict == 1)
+        for store in [phone, tablet, alone] { try await store.close() }
+    }
+
     @Test func `what is no batch or no cursor gets 400`() async throws {
         let server = InMemorySyncServer()
         for batch in ["", "{}", "[1]", "[{}]", "[]x"] {

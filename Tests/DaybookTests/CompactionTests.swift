@@ -52,7 +52,7 @@ import Testing
             add(store.view(NotesView.self))
             add(store.view(PreferencesView.self))
             add(store.view(ProgressView.self))
-            rows += store.view(Outbox.self).entries().map {
+            rows += store.view(Outbox.self).entries.map {
                 String(decoding: $0.row(data: nil).json, as: UTF8.self)
             }
             return rows
@@ -101,7 +101,7 @@ import Testing
                     try await compacting.reopen(withoutCheckpoints: withoutCheckpoints)
                 case 4...6:
                     choices.note("settle")
-                    let waiting = compacting.store.view(Outbox.self).entries().map(\.position)
+                    let waiting = compacting.store.view(Outbox.self).entries.map(\.position)
                     let isAll = choices.bool()
                     let settled = Set(waiting.filter { _ in isAll || !choices.bool(oneIn: 4) })
                     try await compacting.settle(settled)
@@ -142,7 +142,7 @@ import Testing
             for edit in 0..<10 {
                 try await store.notes.update(added.id, "note \(note), edit \(edit)", by: "u")
             }
-            let waiting = store.view(Outbox.self).entries().map(\.position)
+            let waiting = store.view(Outbox.self).entries.map(\.position)
             try await twin.settle(Set(waiting))
         }
         try store.events.log.roll()

@@ -134,7 +134,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         other.time = event.time
         await #expect(throws: EventError.self) { try await store.events.append([other]) }
         // It is shipped as the type that has replaced its own is, and in its old form.
-        #expect(store.view(Outbox.self).entries().map(\.action) == ["PLAN_TRIP"])
+        #expect(store.view(Outbox.self).entries.map(\.action) == ["PLAN_TRIP"])
         let server = InMemorySyncServer()
         let report = try await Replayer(store.events, transport: server).run()
         #expect(report.applied == 1)
@@ -153,7 +153,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
             ])
         try await store.append(TripPlanned(trip: "a", city: "oslo"))
         try await store.append(TripPlannedV2(trip: "b", cities: []))
-        #expect(store.view(Outbox.self).entries().map(\.action) == ["PLAN_TRIP"])
+        #expect(store.view(Outbox.self).entries.map(\.action) == ["PLAN_TRIP"])
         try await store.close()
     }
 
@@ -283,7 +283,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
                 type: TripPlannedV2.type,
                 data: .json(Array(#"{"trip":"c","cities":[],"mood":"good"}"#.utf8)))
         ])
-        let outbox = Array(store.view(Outbox.self).entries())
+        let outbox = Array(store.view(Outbox.self).entries)
         #expect(outbox.map(\.action) == ["PLAN_TRIP", "PLAN_TRIP"])
         #expect(outbox.map(\.lane) == ["trip:b", "trip:c"])
         #expect(outbox.map(\.entityId) == ["b", "c"])
@@ -379,7 +379,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         store = try await open(files, rules: rules)
         #expect(store.view(Trips.self).titles == ["a": "North", "b": "bergen"])
         #expect(store.view(CitiesView.self).cityIDs == ["lisbon", "oslo", "porto"])
-        #expect(store.view(Outbox.self).entries().map(\.position) == [Position(2), Position(5)])
+        #expect(store.view(Outbox.self).entries.map(\.position) == [Position(2), Position(5)])
         let new = InMemorySyncServer()
         #expect(try await Replayer(store.events, transport: new).run().applied == 2)
         let shipped = try lines(files)

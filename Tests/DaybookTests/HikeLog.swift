@@ -71,7 +71,7 @@ extension EventStore {
     func settleAll() async throws {
         var record = SyncSettled(by: incarnation)
         let outbox = view(Outbox.self)
-        record.applied = outbox.ranges(of: outbox.entries().map(\.position))
+        record.applied = outbox.ranges(of: outbox.entries.map(\.position))
         try await append(record: record)
     }
 }

@@ -57,7 +57,7 @@ private struct Places: Projection {
         try await store.append(Visited(place: "lisbon"))
         await #expect(throws: EventError.self) { try await store.append(Visited(place: "nowhere")) }
         #expect(store.view(Places.self).visited == ["lisbon"])
-        #expect(store.view(Outbox.self).entries().map(\.action) == ["VISIT"])
+        #expect(store.view(Outbox.self).entries.map(\.action) == ["VISIT"])
         try await store.close()
     }
 }

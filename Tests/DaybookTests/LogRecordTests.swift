@@ -128,7 +128,7 @@ import Testing
         #expect(report.refused == refused && report.received == 2 && report.unusable == 0)
         #expect(!report.isBehind)
         #expect(try await store.content.page("/", city: "oslo", language: "en") == page)
-        #expect(store.view(Outbox.self).entries().map(\.id) == [saved.id])
+        #expect(store.view(Outbox.self).entries.map(\.id) == [saved.id])
         // Two events, and how far has been read.
         #expect(await store.events.lastDurable.rawValue == before.rawValue + 3)
         #expect(store.view(Outbox.self).cursor == "s1")
@@ -178,7 +178,7 @@ import Testing
             let read = try LogReader("/log", fileSystem: files).fold(
                 through: between, catalogue: OfflineModel.catalogue, from: { Outbox() }
             ) { $0.fold($1) }
-            #expect(read.state.entries().map(\.id) == past.view(Outbox.self).entries().map(\.id))
+            #expect(read.state.entries.map(\.id) == past.view(Outbox.self).entries.map(\.id))
         }
         try await store.close()
     }

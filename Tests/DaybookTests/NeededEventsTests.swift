@@ -76,7 +76,7 @@ private struct Saves: Projection, Codable {
         for edit in 1...20 { try await store.notes.update(note.id, "\(edit)", by: "u") }
         var record = SyncSettled(by: store.events.incarnation)
         let outbox = store.view(Outbox.self)
-        record.applied = outbox.ranges(of: Set(outbox.entries().map(\.position)))
+        record.applied = outbox.ranges(of: Set(outbox.entries.map(\.position)))
         try await store.events.append(record: record)
         try store.events.log.roll()
     }

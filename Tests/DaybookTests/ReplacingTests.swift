@@ -80,7 +80,7 @@ private final class Device {
     func compact() async throws -> Int {
         var record = SyncSettled(by: store.events.incarnation)
         let outbox = store.view(Outbox.self)
-        record.applied = outbox.ranges(of: Set(outbox.entries().map(\.position)))
+        record.applied = outbox.ranges(of: Set(outbox.entries.map(\.position)))
         if !record.isEmpty { try await store.events.append(record: record) }
         try store.events.log.roll()
         return try await store.compact().removed

@@ -45,7 +45,7 @@ import Testing
     private static func rows(_ views: [any Projection]) -> [String] {
         views.flatMap { view -> [ViewRow] in
             if let view = view as? any ListableView { return view.rows() }
-            return (view as? Outbox)?.entries().map { $0.row(data: nil) } ?? []
+            return (view as? Outbox)?.entries.map { $0.row(data: nil) } ?? []
         }.map { String(decoding: $0.json, as: UTF8.self) }
     }
 
@@ -113,7 +113,7 @@ import Testing
             var store = try await Self.open(files)
             var discarded: [EventTarget] = []
             for _ in 0..<choices.int(in: 2...12) {
-                let waiting = store.view(Outbox.self).entries().map {
+                let waiting = store.view(Outbox.self).entries.map {
                     EventTarget(position: $0.position, id: $0.id)
                 }
                 switch choices.int(in: 0...9) {

@@ -53,7 +53,7 @@ package struct RandomLog: Sendable {
         var record = SyncSettled(by: history.incarnation)
         var applied: Set<Position> = []
         var duplicate: Set<Position> = []
-        for entry in outbox.entries() {
+        for entry in outbox.entries {
             switch choices.int(in: 0...7) {
             case 0...3: applied.insert(entry.position)
             case 4: duplicate.insert(entry.position)
@@ -101,7 +101,7 @@ package struct RandomLog: Sendable {
             record.entries = [
                 SyncSettled.Entry(
                     position: UInt64(choices.int(in: 1...40)),
-                    id: outbox.entries().first { _ in true }?.id ?? UUID(integer: 5),
+                    id: outbox.entries.first { _ in true }?.id ?? UUID(integer: 5),
                     outcome: .parked, retryCount: 1)
             ]
             add(try EventDraft(record), &choices)

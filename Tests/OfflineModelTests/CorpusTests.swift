@@ -82,7 +82,7 @@ enum Corpus {
             DeviceMediaView.name: store.view(DeviceMediaView.self).ignored,
         ]
         var all = OfflineModel.views.flatMap { rows($0) }
-        all += outbox.entries().map { "outbox \($0.action) \($0.lane)" }
+        all += outbox.entries.map { "outbox \($0.action) \($0.lane)" }
         all += ignored.map { "\($0) ignored \($1)" }.sorted()
         all.append("notes live \(notes.counts.live) waiting \(notes.counts.waiting)")
         all.append("outbox ignored \(outbox.ignored)")

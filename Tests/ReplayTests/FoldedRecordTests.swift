@@ -76,12 +76,12 @@ private struct Bench {
         // Alone it gives the same outbox as all of them together.
         let before = bench.outbox
         let event = bench.add(try EventDraft(record, time: Timestamp(milliseconds: 99)))
-        #expect(Array(bench.outbox.entries()) == Array(before.entries()))
+        #expect(Array(bench.outbox.entries) == Array(before.entries))
         let left = bench.history.events.filter {
             $0.type != SyncSettled.type || $0.position == event.position
         }
         #expect(Outbox(folding: left).encodedState() == bench.outbox.encodedState())
-        #expect(bench.outbox.entries().map(\.lastAttemptAt).first == Timestamp(milliseconds: 77))
+        #expect(bench.outbox.entries.map(\.lastAttemptAt).first == Timestamp(milliseconds: 77))
         // There is nothing more to fold.
         #expect(bench.outbox.foldedRecord(by: bench.history.incarnation) == nil)
         #expect(Outbox().foldedRecord(by: bench.history.incarnation) == nil)
@@ -89,7 +89,7 @@ private struct Bench {
 
     @Test(.verifies("OUT-7"))
     func `a folded record changes nothing that the outbox shows`() throws {
-        func shown(_ outbox: Outbox) -> [OutboxEntry] { Array(outbox.entries()) }
+        func shown(_ outbox: Outbox) -> [OutboxEntry] { Array(outbox.entries) }
         var folds = 0
         try Property.check("shown(L + folded record) = shown(L)", runs: 300) { choices in
             var log = RandomLog()
@@ -136,7 +136,7 @@ private struct Bench {
             ]
         }
         try newer.record(at: 6) { $0.applied = [2...2] }
-        #expect(newer.outbox.entries().map(\.status) == [.failed, .pending])
+        #expect(newer.outbox.entries.map(\.status) == [.failed, .pending])
 
         // The same lines, read by a release without the rule; its state is stored meanwhile.
         var older = Bench()
@@ -155,7 +155,7 @@ private struct Bench {
         var history = newer.history
         events.append(history.addOwn(try EventDraft(record)))
         let after = Outbox(folding: events)
-        #expect(Array(after.entries()) == Array(newer.outbox.entries()))
+        #expect(Array(after.entries) == Array(newer.outbox.entries))
     }
 
     @Test(.verifies("OUT-7"))
@@ -167,7 +167,7 @@ private struct Bench {
         var record = try #require(bench.outbox.foldedRecord(by: bench.history.incarnation))
         record.replaces = nil
         bench.add(try EventDraft(record))
-        #expect(bench.outbox.entries().map(\.position) == [Position(2)])
+        #expect(bench.outbox.entries.map(\.position) == [Position(2)])
     }
 
     @Test(.verifies("OUT-7", "CMP-3"))
@@ -178,14 +178,14 @@ private struct Bench {
         let late = try #require(bench.outbox.foldedRecord(by: bench.history.incarnation))
         try bench.record { $0.entries = [Bench.entry(stuck, .parked)] }
         bench.add(try EventDraft(late))
-        #expect(bench.outbox.entries().map(\.status) == [.failed])
+        #expect(bench.outbox.entries.map(\.status) == [.failed])
         #expect(bench.outbox.ignored == 0)
         for event in bench.history.events[1...] {
             #expect(bench.outbox.retention(of: event) == .needed(.current))
         }
         let record = try #require(bench.outbox.foldedRecord(by: bench.history.incarnation))
         let folded = bench.add(try EventDraft(record))
-        #expect(bench.outbox.entries().map(\.status) == [.failed])
+        #expect(bench.outbox.entries.map(\.status) == [.failed])
         for event in bench.history.events[1...3] {
             #expect(bench.outbox.retention(of: event) == .superseded(by: [folded.stamp]))
         }
@@ -239,7 +239,7 @@ private struct Bench {
             entry.id = id
             try bench.record { $0.entries = [entry] }
         }
-        #expect(bench.outbox.entries().map(\.status) == [.pending])
+        #expect(bench.outbox.entries.map(\.status) == [.pending])
     }
 
     @Test(.verifies("OUT-1")) func `cutting the server's words twice is cutting them once`() throws

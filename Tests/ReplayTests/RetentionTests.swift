@@ -106,7 +106,7 @@ private struct States {
             let states = States(log.events[..<horizon])
             let gone = Set(states.gone(of: log.events, upTo: horizon).map(\.position))
             let discarded = Set(
-                log.outbox.entries().map(\.position).filter { _ in choices.bool() })
+                log.outbox.entries.map(\.position).filter { _ in choices.bool() })
             discards += discarded.count
             for _ in 0..<choices.int(in: 0...15) { try log.step(&choices) }
             choices.note("discarded \(discarded)")

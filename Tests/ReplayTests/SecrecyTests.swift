@@ -166,7 +166,7 @@ private final class Records: Sendable {
             store, transport: Chatty(mark: mark), credentials: BearerToken(Self.secret)
         ).run()
         #expect(report.rejected == 1)
-        let entry = try #require(store.view(Outbox.self).entries().first { _ in true })
+        let entry = try #require(store.view(Outbox.self).entries.first { _ in true })
         #expect(entry.errorMessage == "no …" + mark)
         try await Self.expectSilence(of: store)
         try await store.close()

@@ -241,7 +241,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         #expect(report.pending == 2 && report.held == 2)
         try await store.close()
         store = try await openStore(files)
-        let entries = Array(store.view(Outbox.self).entries())
+        let entries = Array(store.view(Outbox.self).entries)
         #expect(entries.map(\.status) == [.failed, .pending])
         #expect(entries[0].errorMessage == "because")
         let again = try await Replayer(store, transport: Rejecting()).run()
@@ -289,13 +289,13 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let outbox = store.view(Outbox.self)
         #expect(outbox.ignored == broken.count)
         #expect(outbox.count == 1)
-        #expect(outbox.entries().map(\.status) == [.pending])
+        #expect(outbox.entries.map(\.status) == [.pending])
 
         let lenient =
             #"{"by":"\#(by)","more":1,"entries":[{"more":1,"retryCount":"x",\#(sound.dropFirst())]}"#
         try await store.append(
             record: EventDraft(type: SyncSettled.type, data: .json(Array(lenient.utf8))))
-        let entry = try #require(store.view(Outbox.self).entries().first { _ in true })
+        let entry = try #require(store.view(Outbox.self).entries.first { _ in true })
         #expect(entry.status == .failed && entry.retryCount == 0)
         try await store.close()
     }

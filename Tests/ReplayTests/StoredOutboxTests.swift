@@ -28,7 +28,7 @@ import Testing
 
     /// All that an outbox shows.
     private static func shown(_ outbox: Outbox) -> [String] {
-        outbox.entries().map { String(decoding: $0.row(data: nil).json, as: UTF8.self) }
+        outbox.entries.map { String(decoding: $0.row(data: nil).json, as: UTF8.self) }
             + ["\(outbox.count)", "\(outbox.through)", "\(outbox.ignored)"]
     }
 
@@ -38,7 +38,7 @@ import Testing
             let before = Outbox(folding: events[..<cut])
             var stored = try Outbox(encodedState: try #require(before.encodedState()))
             try #require(Self.shown(stored) == Self.shown(before))
-            let every = Set(before.entries().map(\.position))
+            let every = Set(before.entries.map(\.position))
             try #require(stored.ranges(of: every) == before.ranges(of: every))
             for event in events[cut...] { stored.fold(event) }
             let straight = Outbox(folding: events)
@@ -69,10 +69,10 @@ import Testing
                 }
                 try #require(outbox.encodedState() == bad)
                 _ = outbox.foldedRecord(by: UUID(integer: 1))?.json()
-                _ = outbox.ranges(of: Set(outbox.entries().map(\.position)))
+                _ = outbox.ranges(of: Set(outbox.entries.map(\.position)))
                 _ = outbox.entries(from: outbox.through.next)
                 var state = ReplayState()
-                for entry in outbox.entries() { state.add(entry) }
+                for entry in outbox.entries { state.add(entry) }
                 _ = state.next(now: 0)
                 for event in events { outbox.fold(event) }
                 _ = Self.shown(outbox)

@@ -12,7 +12,7 @@ import Testing
         let reader = LogReader(folder.log)
         return Array(
             try reader.fold(catalogue: OfflineModel.catalogue, from: { Outbox() }) { $0.fold($1) }
-                .state.entries())
+                .state.entries)
     }
 
     private func line(_ record: some EventPayload) throws -> String {

@@ -43,7 +43,7 @@ public struct NoteCommands: Sendable {
     public func update(_ noteId: String, _ content: String, by userId: String) async throws {
         try await change(noteId, userId) {
             try EventDraft(
-                NoteUpdated(noteId: noteId, content: content, updatedBy: userId), extensions: $0)
+                NoteUpdated(noteId: noteId, content: content, updatedBy: userId), basedOn: $0)
         }
     }
 
@@ -52,13 +52,13 @@ public struct NoteCommands: Sendable {
     /// - Throws: as `update(_:_:by:)`.
     public func delete(_ noteId: String, by userId: String) async throws {
         try await change(noteId, userId) {
-            try EventDraft(NoteDeleted(noteId: noteId, deletedBy: userId), extensions: $0)
+            try EventDraft(NoteDeleted(noteId: noteId, deletedBy: userId), basedOn: $0)
         }
     }
 
     private func change(
         _ noteId: String, _ userId: String,
-        _ draft: @escaping @Sendable ([EventDraft.Extension]) throws -> EventDraft
+        _ draft: @escaping @Sendable (_ head: UUID) throws -> EventDraft
     ) async throws {
         try NoteAdded.require(noteId, "note id")
         try NoteAdded.require(userId, "user id")
@@ -70,9 +70,7 @@ public struct NoteCommands: Sendable {
                     notes.isDeleted(noteId)
                         ? "the note \(noteId) was deleted" : "there is no note \(noteId)")
             }
-            transaction.append(
-                try draft([.init(name: "baseid", string: head.text)]),
-                replacing: notes.textStamp(noteId))
+            transaction.append(try draft(head), replacing: notes.textStamp(noteId))
         }
     }
 }

@@ -17,7 +17,9 @@ import Synchronization
 ///
 /// It answers as a server does that keeps the events of one account: each event counts once (SYNC-24,
 /// SYNC-25), a lane stops behind an event that was not accepted (SYNC-29), and readers get events in the
-/// order in which they were accepted (SYNC-35). It checks no token and no rule of a type.
+/// order in which they were accepted (SYNC-35). An event of any type that names another event as its base
+/// (`EventDraft.baseID`) is in conflict unless that is the newest event of its lane by
+/// `Event.stamp`. The server checks no token and no rule of a type.
 public final class InMemorySyncServer: Transport {
     /// Why a request was not answered.
     public struct Unreachable: LocalizedError, Hashable, Sendable, CustomStringConvertible {
@@ -36,6 +38,8 @@ public final class InMemorySyncServer: Transport {
         /// The events as they were sent.
         var lines: [[UInt8]] = []
         var indexes: [UUID: Int] = [:]
+        /// For each lane, the index and the stamp of its newest event.
+        var heads: [String: (index: Int, stamp: Stamp)] = [:]
         var requests: [TransportRequest] = []
         var isReachable = true
     }
@@ -90,7 +94,7 @@ public final class InMemorySyncServer: Transport {
             }
             let draft = event.draft
             var answer = Verdict(id: draft.id, status: .unprocessed)
-            if draft.lane.map(stopped.contains) != true { answer = accept(draft, line) }
+            if draft.lane.map(stopped.contains) != true { answer = accept(event, line) }
             if answer.status != .applied, answer.status != .duplicate, let lane = draft.lane {
                 stopped.insert(lane)
             }
@@ -101,7 +105,8 @@ public final class InMemorySyncServer: Transport {
         return TransportReply(status: 200, body: body.finished())
     }
 
-    private func accept(_ draft: EventDraft, _ line: [UInt8]) -> Verdict {
+    private func accept(_ event: ForeignEvent, _ line: [UInt8]) -> Verdict {
+        let draft = event.draft
         if let known = state.withLock({ Self.known(draft, in: $0) }) { return known }
         var answer = verdict(draft) ?? Verdict(id: draft.id, status: .applied)
         answer.id = draft.id
@@ -109,6 +114,17 @@ public final class InMemorySyncServer: Transport {
         return state.withLock { state in
             // Another request may have brought it meanwhile.
             if let known = Self.known(draft, in: state) { return known }
+            let head = draft.lane.flatMap { state.heads[$0] }
+            if let base = draft.baseID, base != head.map({ state.events[$0.index].id }) {
+                let current = head.flatMap { JSONValue.parsed(state.lines[$0.index]) }
+                return Verdict(id: draft.id, status: .conflict, current: current)
+            }
+            let stamp = Stamp(
+                time: draft.time ?? Timestamp(milliseconds: 0), source: event.source.integer,
+                sequence: event.sequence)
+            if let lane = draft.lane, head.map({ $0.stamp < stamp }) ?? true {
+                state.heads[lane] = (state.events.count, stamp)
+            }
             state.indexes[draft.id] = state.events.count
             state.events.append(draft)
             state.lines.append(line)
@@ -161,5 +177,12 @@ public final class InMemorySyncServer: Transport {
         if let current = verdict.current { object.add("current", raw: current.json) }
         if let seconds = verdict.retryAfterSeconds { object.add("retryAfterSeconds", seconds) }
         return object.finished()
+    }
+}
+
+extension JSONValue {
+    /// The value of a text; nil for a text that is not one value.
+    fileprivate static func parsed(_ text: [UInt8]) -> JSONValue? {
+        try? JSONValue(text.span.bytes)
     }
 }

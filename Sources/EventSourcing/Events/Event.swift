@@ -102,6 +102,24 @@ public struct EventDraft: Hashable, Sendable {
         else { return nil }
         return JSONText.string(json.span.bytes, 1..<json.count - 1)
     }
+
+    /// The id of the event that this one changes the value of, as its author saw it (`baseid`): a server
+    /// may report a conflict if that is no longer the newest. Nil for none. Spec/protocol/conflicts.md.
+    public var baseID: UUID? {
+        get { string("baseid").flatMap { UUID(text: $0) } }
+        set { setID(newValue, of: "baseid") }
+    }
+
+    /// The id of the event that this one was made for, such as one that it replaces (`causationid`).
+    package var causeID: UUID? {
+        get { string("causationid").flatMap { UUID(text: $0) } }
+        set { setID(newValue, of: "causationid") }
+    }
+
+    private mutating func setID(_ id: UUID?, of name: String) {
+        extensions.removeAll { $0.name == name }
+        if let id { extensions.append(Extension(name: name, string: id.text)) }
+    }
 }
 
 /// A recorded event. A copy costs the same, however much the event holds. O(1).

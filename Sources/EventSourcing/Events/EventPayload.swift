@@ -60,14 +60,22 @@ typealias AnyDecoded = any AnyObject & Sendable
 extension EventDraft {
     /// A draft of a typed event.
     ///
+    /// - Parameters:
+    ///   - payload: the event's data.
+    ///   - id: the event's identity.
+    ///   - time: when it happened; nil: when it is recorded.
+    ///   - base: the id of the event that set the value which this one changes, for a server that reports
+    ///     conflicts.
+    ///   - extensions: other attributes.
     /// - Throws: what the payload's encoder throws.
     public init(
         _ payload: some EventPayload, id: UUID = UUID(), time: Timestamp? = nil,
-        extensions: [Extension] = []
+        basedOn base: UUID? = nil, extensions: [Extension] = []
     ) throws {
         self.init(
             id: id, type: Swift.type(of: payload).type, subject: payload.subject,
             lane: payload.lane,
             time: time, extensions: extensions, data: .json(try payload.json()))
+        if let base { baseID = base }
     }
 }

@@ -90,3 +90,24 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         milliseconds = value
     }
 }
+
+extension Timestamp: Codable {
+    /// Reads RFC 3339.
+    ///
+    /// - Throws: `DecodingError` for anything else.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let time = Timestamp(text) else {
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "not a time of RFC 3339: \(text)")
+        }
+        self = time
+    }
+
+    /// Writes `description`, so that a payload holds the time as people read it.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+}

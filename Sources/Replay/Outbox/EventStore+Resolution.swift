@@ -11,7 +11,7 @@ extension EventStore {
     ///
     /// - Throws: `LogError`.
     package func conflict(in lane: String) throws -> Conflict? {
-        let entries = view(Outbox.self).entries().filter {
+        let entries = view(Outbox.self).entries.filter {
             EntityID($0.lane) == EntityID(lane)
         }
         guard let first = entries.first, first.status == .conflict else { return nil }
@@ -63,7 +63,7 @@ extension EventStore {
         }
         let ids = new.map { _ in newID() }
         return try await write { transaction in
-            let superseded = transaction.view(Outbox.self).entries()
+            let superseded = transaction.view(Outbox.self).entries
                 .filter { EntityID($0.lane) == EntityID(conflict.lane) }
             guard superseded.map(\.id) == conflict.pending.map(\.id),
                 superseded.first?.status == .conflict
@@ -79,13 +79,8 @@ extension EventStore {
                 var draft = draft
                 draft.id = ids[index]
                 draft.lane = draft.lane ?? conflict.lane
-                draft.extensions.removeAll { $0.name == "causationid" }
-                if let base {
-                    draft.extensions.removeAll { $0.name == "baseid" }
-                    draft.extensions.append(.init(name: "baseid", string: base.text))
-                }
-                let cause = conflict.pending[min(index, conflict.pending.count - 1)].id
-                draft.extensions.append(.init(name: "causationid", string: cause.text))
+                if let base { draft.baseID = base }
+                draft.causeID = conflict.pending[min(index, conflict.pending.count - 1)].id
                 transaction.append(draft, replacing: theirs)
                 base = draft.id
             }

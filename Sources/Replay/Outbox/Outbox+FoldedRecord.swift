@@ -20,7 +20,7 @@ extension Outbox {
         record.replaces = lastRecord
         record.applied = settledRanges
         record.clockOffset = clockOffset == 0 ? nil : clockOffset
-        record.entries = entries().compactMap { entry in
+        record.entries = entries.compactMap { entry in
             entry.answer.map { $0.entry(at: entry.position.rawValue, entry.id) }
         }
         record.entries += unknownAnswers.map { $1.answer.entry(at: $0, $1.id) }
@@ -39,7 +39,7 @@ extension Outbox {
             if next < end { ranges.append(next...end - 1) }
             next = max(next, barrier.upperBound + 1)
         }
-        for entry in entries() {
+        for entry in entries {
             let position = entry.position.rawValue
             while let run = runs.first, run.upperBound < position {
                 close(before: run)

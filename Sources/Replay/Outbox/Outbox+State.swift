@@ -41,7 +41,7 @@ extension Outbox {
         }
         writer.add(count: count)
         var last = Position.zero
-        for entry in entries() {
+        for entry in entries {
             writer.add(entry.position.rawValue - last.rawValue)
             entry.encode(to: &writer)
             last = entry.position

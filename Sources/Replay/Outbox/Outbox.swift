@@ -195,8 +195,12 @@ public struct Outbox: Projection {
     /// How many actions are not settled. O(1).
     public var count: Int { queue.count - tombstones }
 
+    /// The unsettled actions, in order. O(1), then O(1) each; `count` of the outbox itself is faster than
+    /// that of the entries.
+    public var entries: some BidirectionalCollection<OutboxEntry> { entries(from: .zero) }
+
     /// The unsettled actions from a position on, in order. O(log n), then O(1) each.
-    public func entries(from first: Position = .zero) -> some Sequence<OutboxEntry> {
+    public func entries(from first: Position) -> some BidirectionalCollection<OutboxEntry> {
         queue[index(of: first)...].lazy.filter { !$0.isSettled }
     }
 

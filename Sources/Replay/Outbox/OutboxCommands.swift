@@ -71,10 +71,13 @@ public struct OutboxCommands: Sendable {
 
     /// The actions that wait, in order of their positions: parked ones and those in conflict
     /// included. With the attempts of this process. O(1), then O(1) each.
-    public var entries: some Sequence<OutboxEntry> {
+    public var entries: some BidirectionalCollection<OutboxEntry> {
         let attempts = store.transient(SyncAttempts.self).values
-        return store.view(Outbox.self).entries().lazy.map { $0.with(attempts[$0.position]) }
+        return store.view(Outbox.self).entries.lazy.map { $0.with(attempts[$0.position]) }
     }
+
+    /// The number of actions that wait. O(1).
+    public var count: Int { store.view(Outbox.self).count }
 
     /// Sends a parked event, or one in conflict, once more, as if it had never been tried. Durable
     /// on return; a running replayer sends it by itself.
@@ -83,7 +86,7 @@ public struct OutboxCommands: Sendable {
     public func retry(_ id: UUID) async throws {
         let recordID = store.newID()
         try await store.write { transaction in
-            guard let entry = transaction.view(Outbox.self).entries().first(where: { $0.id == id })
+            guard let entry = transaction.view(Outbox.self).entries.first(where: { $0.id == id })
             else { throw DecisionError(.notInOutbox, id) }
             guard entry.status != .pending else { throw DecisionError(.notHeld, id) }
             var record = SyncSettled(by: transaction.incarnation)
@@ -113,10 +116,10 @@ public struct OutboxCommands: Sendable {
         let catalogue = store.catalogue
         return try await store.write { transaction in
             let outbox = transaction.view(Outbox.self)
-            guard let entry = outbox.entries().first(where: { $0.id == id }) else {
+            guard let entry = outbox.entries.first(where: { $0.id == id }) else {
                 throw DecisionError(.notInOutbox, id)
             }
-            let lane = outbox.entries().filter { EntityID($0.lane) == EntityID(entry.lane) }
+            let lane = outbox.entries.filter { EntityID($0.lane) == EntityID(entry.lane) }
             guard let first = lane.first, first.status != .pending else {
                 throw DecisionError(.notHeld, id)
             }
@@ -142,11 +145,11 @@ public struct OutboxCommands: Sendable {
     /// - Throws: `DecisionError` (`notInOutbox`).
     public func dependents(of id: UUID) throws -> [OutboxEntry] {
         let outbox = store.view(Outbox.self)
-        guard let entry = outbox.entries().first(where: { $0.id == id }) else {
+        guard let entry = outbox.entries.first(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)
         }
         return Outbox.dependents(
-            of: entry, in: outbox.entries().filter { EntityID($0.lane) == EntityID(entry.lane) },
+            of: entry, in: outbox.entries.filter { EntityID($0.lane) == EntityID(entry.lane) },
             store.catalogue)
     }
 
@@ -159,7 +162,7 @@ public struct OutboxCommands: Sendable {
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`); `EventError` for a
     ///   replacement that is refused; `LogError`.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
-        guard let entry = store.view(Outbox.self).entries().first(where: { $0.id == id }) else {
+        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)
         }
         guard let conflict = try await store.conflict(in: entry.lane),

@@ -180,7 +180,7 @@ struct ReplayRun {
         let outbox = store.view(Outbox.self)
         // At the first look nothing was taken over that a decision could have changed.
         if outbox.lastDecision > decided, seen > .zero {
-            state.decided(outbox.entries())
+            state.decided(outbox.entries)
             seen = outbox.through
         } else if seen < outbox.through {
             state.outboxReaches(outbox.through)
@@ -658,7 +658,7 @@ struct ReplayRun {
         try await store.record(settled)
         report.duplicate += waiting.count
         guard replayer.options.ships else { return }
-        state.decided(store.view(Outbox.self).entries())
+        state.decided(store.view(Outbox.self).entries)
         seen = store.view(Outbox.self).through
         rest = 0
     }

@@ -182,7 +182,7 @@ private struct StoryReader {
     }
 
     private mutating func fold(replacement event: Event) {
-        guard let cause = event.content.string("causationid").flatMap(UUID.init(text:)),
+        guard let cause = event.content.causeID,
             cause == id || superseded.contains(cause)
         else { return }
         let isDirect = cause == id
@@ -227,7 +227,7 @@ private struct StoryReader {
         case .conflict: return .conflict
         case .pending:
             let lane = EntityID(entry.lane)
-            let ahead = outbox.entries().filter {
+            let ahead = outbox.entries.filter {
                 $0.position < entry.position && EntityID($0.lane) == lane
             }
             return .pending(ahead: ahead.count, first: ahead.first)

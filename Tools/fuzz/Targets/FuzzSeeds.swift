@@ -224,7 +224,7 @@ package struct FuzzSeeds {
     }
 
     private func verdicts() -> [[UInt8]] {
-        let ids = VerdictCheck.outbox.entries().map(\.id.uuidString)
+        let ids = VerdictCheck.outbox.entries.map(\.id.uuidString)
         let statuses = ["applied", "duplicate", "rejected", "conflict", "retry", "unprocessed"]
         let list = zip(ids, statuses).map { "{\"id\":\"\($0)\",\"status\":\"\($1)\"}" }
         let bodies =

@@ -23,7 +23,7 @@ struct VerdictCheck {
         var state = ReplayState()
         state.tokenChanged()
         var waiting: [UUID: OutboxEntry] = [:]
-        for entry in Self.outbox.entries() {
+        for entry in Self.outbox.entries {
             state.add(entry)
             waiting[entry.id] = entry
         }
@@ -59,7 +59,7 @@ struct VerdictCheck {
         _ outcome: ReplayState.Outcome, _ items: [ReplayItem], _ verdicts: [Verdict]
     ) throws {
         let lanes = Dictionary(
-            uniqueKeysWithValues: Self.outbox.entries().map { ($0.position, $0.lane) })
+            uniqueKeysWithValues: Self.outbox.entries.map { ($0.position, $0.lane) })
         var stopped: Set<String> = []
         for item in items {
             let lane = lanes[item.position] ?? ""
@@ -103,7 +103,7 @@ struct VerdictCheck {
                 && once.entries.map(\.id) == record.entries.map(\.id),
             "a record is another after it was written")
         var outbox = Self.outbox
-        let count = outbox.entries().reduce(0) { count, _ in count + 1 }
+        let count = outbox.entries.reduce(0) { count, _ in count + 1 }
         var event = EventDraft(type: SyncSettled.type, data: .json(stored))
         event.lane = "sync"
         event.time = Timestamp(milliseconds: 0)
@@ -111,7 +111,7 @@ struct VerdictCheck {
             Event(
                 LinePrefix(own: 99, source: Self.incarnation.integer, at: Position(100)),
                 content: event, catalogue: OfflineModel.catalogue, lineBytes: stored.count))
-        let left = outbox.entries().reduce(0) { count, _ in count + 1 }
+        let left = outbox.entries.reduce(0) { count, _ in count + 1 }
         try expect(left <= count, "a record puts something into the outbox")
     }
 

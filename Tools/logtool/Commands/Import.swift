@@ -41,7 +41,6 @@ struct Import: AsyncParsableCommand {
     var account: String?
     @OptionGroup var output: OutputOptions
 
-    private static let inferredBytes = 120
     private static let batchDefault = 1_000
 
     func validate() throws {
@@ -65,135 +64,66 @@ struct Import: AsyncParsableCommand {
         if let layout {
             return try await layout.import(directory, from: file, account: account, output.format)
         }
-        var source = try LineSource(file)
+        let lines = try openLines()
         let store = try await ToolStore.open(directory, account: account, create: true)
         if let tail = store.recovery.tornTail {
             Message.note(
                 "note: \(tail.byteCount) bytes of an unfinished write were cut and kept as "
                     + (tail.quarantinedAs ?? "nothing"))
         }
-        var result = Result()
-        let progress = Progress("imported", of: source.totalBytes.map(Progress.Total.bytes))
+        let progress = Progress("imported", of: lines.totalBytes.map(Progress.Total.bytes))
+        let summary: ImportSummary
         do {
-            try await feed(&source, store, &result, progress)
+            var events = EventImport(into: store, commitEventsMax: batch ?? Self.batchDefault)
+            summary = try await events.run(lines) { appended in
+                if ack { Self.write(appended) }
+            } progress: {
+                progress.update($0.appended + $0.known, bytes: $0.bytes)
+            }
         } catch {
             progress.finish()
             try? await store.close()
-            throw error
+            guard let error = error as? ImportError else { throw error }
+            Message.error("\(error)")
+            throw Exit.badData
         }
         progress.finish()
         try await store.close()
-        if result.records > 0 {
+        if summary.records > 0 {
             Message.note(
-                "skipped \(result.records) records of syncing (\(LogRecord.typePrefix)…): they speak of "
+                "skipped \(summary.records) records of syncing (\(LogRecord.typePrefix)…): they speak of "
                     + "positions in the log that wrote them. What was sent or discarded there waits "
                     + "here to be sent")
         }
-        var row = ViewRow()
-        row.add("appended", result.appended)
-        row.add("skipped", result.skipped + result.records)
-        row.add("lines", source.number)
         if ack {
             Message.note(
-                "appended \(result.appended), skipped \(result.skipped) that were known")
+                "appended \(summary.appended), skipped \(summary.known) that were known")
         } else {
+            var row = ViewRow()
+            row.add("appended", summary.appended)
+            row.add("skipped", summary.known + summary.records)
+            row.add("lines", summary.lines)
             RowWriter.writeSummary(row, output.format)
         }
     }
 
-    private struct Result {
-        var appended = 0
-        var skipped = 0
-        /// Records of another log's syncing, or of another life of this one.
-        var records = 0
-    }
-
-    /// Reads, checks and appends; a bad line first lets what came before it in.
-    private func feed(
-        _ source: inout LineSource, _ store: EventStore, _ result: inout Result,
-        _ progress: Progress
-    ) async throws {
-        var drafts: [EventDraft] = []
-        var numbers: [Int] = []
-        var bytes = 0
-        while true {
-            let draft: EventDraft?
-            let lineBytes: Int
-            do {
-                guard let line = try source.next() else { break }
-                lineBytes = line.count
-                draft = try Self.draft(line)
-            } catch {
-                // What came before is in, whatever is wrong with what comes now.
-                try await append(drafts, numbers, store, &result)
-                guard let error = error as? EventError else { throw error }
-                throw Self.stop(source.number, error)
-            }
-            guard let draft else { continue }
-            guard !LogRecord.isType(draft.type) else {
-                result.records += 1
-                continue
-            }
-            // A line grows by what the log adds to it.
-            let size = lineBytes + Self.inferredBytes
-            if bytes + size > WriterSizes.commitPlaintextBytesMax {
-                try await append(drafts, numbers, store, &result)
-                drafts = []
-                numbers = []
-                bytes = 0
-            }
-            drafts.append(draft)
-            numbers.append(source.number)
-            bytes += size
-            if drafts.count == batch ?? Self.batchDefault {
-                try await append(drafts, numbers, store, &result)
-                drafts = []
-                numbers = []
-                bytes = 0
-                progress.update(result.appended + result.skipped, bytes: source.readBytes)
-            }
+    /// Opens the file, or standard input for `-`.
+    private func openLines() throws -> LineReader {
+        guard file != "-" else { return LineReader(.standardInput, file) }
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            let reason = errno
+            Message.error("\(file): \(String(cString: strerror(reason)))")
+            throw [ENOENT, ENOTDIR, EACCES].contains(reason) ? Exit.noLog : Exit.io
         }
-        try await append(drafts, numbers, store, &result)
+        return LineReader(
+            FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), file)
     }
 
-    /// The event of a line; nil for an empty one.
-    private static func draft(_ line: [UInt8]) throws(EventError) -> EventDraft? {
-        guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return nil }
-        var draft = try LineDecoder.decode(line.span.bytes).draft
-        try OfflineModel.catalogue.normalise(&draft)
-        return draft
-    }
-
-    private static func stop(_ line: Int, _ error: EventError) -> ExitCode {
-        Message.error("line \(line): \(error.detail). What came before it was imported")
-        return Exit.badData
-    }
-
-    /// Appends events in one commit if they are all accepted and fit; else finds the one that is
-    /// refused, and lets those before it in.
-    private func append(
-        _ drafts: [EventDraft], _ numbers: [Int], _ store: EventStore, _ result: inout Result
-    ) async throws {
-        guard !drafts.isEmpty else { return }
-        do {
-            count(try await store.append(history: drafts), &result)
-        } catch let error as EventError {
-            guard drafts.count > 1 else { throw Self.stop(numbers[0], error) }
-            let middle = drafts.count / 2
-            try await append(
-                Array(drafts[..<middle]), Array(numbers[..<middle]), store, &result)
-            try await append(
-                Array(drafts[middle...]), Array(numbers[middle...]), store, &result)
+    private static func write(_ appended: [Appended]) {
+        for event in appended {
+            Stdout.write(Array("\(event.id.uuidString.lowercased()) \(event.position)\n".utf8))
         }
-    }
-
-    private func count(_ appended: [Appended], _ result: inout Result) {
-        for one in appended {
-            if one.isNew { result.appended += 1 } else { result.skipped += 1 }
-            if ack {
-                Stdout.write(Array("\(one.id.uuidString.lowercased()) \(one.position)\n".utf8))
-            }
-        }
-        if ack { Stdout.flush() }
+        Stdout.flush()
     }
 }

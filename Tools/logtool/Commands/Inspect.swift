@@ -80,7 +80,7 @@ struct Inspect: AsyncParsableCommand {
                 outbox.fold(event)
                 return true
             }
-            wanted = Set(outbox.entries().map(\.position))
+            wanted = Set(outbox.entries.map(\.position))
         }
         let target = id.flatMap(UUID.init(uuidString:))?.integer
         let first = Position(max(1, from ?? 1))

@@ -86,7 +86,7 @@ struct Parked: AsyncParsableCommand {
             outbox.fold(event)
             progress.update(Int(clamping: event.position.rawValue))
         }
-        let held = outbox.entries().filter { $0.status != .pending }
+        let held = outbox.entries.filter { $0.status != .pending }
         var rows: [ViewRow] = []
         let behind = held.isEmpty ? [:] : Self.behind(outbox)
         if let first = held.first {
@@ -113,7 +113,7 @@ struct Parked: AsyncParsableCommand {
     /// How many events of its lane wait behind each event.
     private static func behind(_ outbox: Outbox) -> [UUID: Int] {
         var behind: [UUID: Int] = [:]
-        let lanes = Dictionary(grouping: outbox.entries()) { EntityID($0.lane) }
+        let lanes = Dictionary(grouping: outbox.entries) { EntityID($0.lane) }
         for lane in lanes.values {
             for (index, entry) in lane.enumerated() { behind[entry.id] = lane.count - 1 - index }
         }

@@ -120,7 +120,7 @@ struct Views: AsyncParsableCommand {
     private func list(
         _ outbox: Outbox, _ reader: LogReader, _ writer: inout RowWriter
     ) throws {
-        var entries = outbox.entries().makeIterator()
+        var entries = outbox.entries.makeIterator()
         guard var entry = entries.next() else { return }
         try reader.forEachEvent(
             from: entry.position, catalogue: OfflineModel.catalogue

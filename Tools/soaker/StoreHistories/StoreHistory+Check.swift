@@ -163,7 +163,7 @@ extension StoreHistory {
     private func checkOutbox() throws {
         let outbox = store.view(Outbox.self)
         let expected = model.outbox
-        let found = Array(outbox.entries())
+        let found = Array(outbox.entries)
         try require(
             outbox.count == expected.count
                 && found.map(\.position.rawValue) == expected.map(\.position),

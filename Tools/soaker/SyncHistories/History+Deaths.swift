@@ -128,7 +128,7 @@ extension History {
             lines, next: store.events.log.next, compacted: try reader.compactedThrough())
         var folded = Outbox()
         for event in lines { folded.fold(event) }
-        guard folded.entries().elementsEqual(store.view(Outbox.self).entries()) else {
+        guard folded.entries.elementsEqual(store.view(Outbox.self).entries) else {
             throw HistoryFailure("I9: the outbox is not what follows from the log")
         }
         network?.reconnect()

@@ -74,7 +74,7 @@ extension History {
             let base = draw(0...1) == 0 ? nil : lastEvent(of: "note:\(place)")
             return try EventDraft(
                 NoteUpdated(noteId: place, content: "\(draw(0...9))", updatedBy: "u"), id: id,
-                extensions: base.map { [.init(name: "baseid", string: $0.text)] } ?? [])
+                basedOn: base)
         default:
             return EventDraft(id: id, type: HistoryModel.tickType, data: .json(Array("{}".utf8)))
         }

@@ -62,7 +62,7 @@ extension History {
         }
         do {
             try model.check(
-                batch: ids, unsettled: Array(try opened().view(Outbox.self).entries()))
+                batch: ids, unsettled: Array(try opened().view(Outbox.self).entries))
         } catch {
             // The replayer takes every error for one of the network.
             failure = failure ?? error

@@ -137,7 +137,7 @@ actor History {
             if let failure { throw failure }
         }
         let outbox = try opened().view(Outbox.self)
-        try model.checkNothingMoves(Array(outbox.entries()))
+        try model.checkNothingMoves(Array(outbox.entries))
         guard lastReport?.pending == outbox.count, lastReport?.held == outbox.count else {
             throw HistoryFailure(
                 "\(outbox.count) are held; the report says \(lastReport?.held ?? -1)")
@@ -147,7 +147,7 @@ actor History {
         try await check(try opened())
         let shipped = model.events.values.count { model.isShipped($0) }
         choices.count("events settled", by: shipped - outbox.count)
-        for entry in outbox.entries() {
+        for entry in outbox.entries {
             if entry.status == .failed { choices.count("events parked") }
             if entry.status == .conflict { choices.count("events in conflict") }
             if entry.retryCount == 5 { choices.count("events retried in vain") }
@@ -182,7 +182,7 @@ actor History {
             }
         }
         var unsettled: [Position: OutboxEntry] = [:]
-        for entry in store.view(Outbox.self).entries() { unsettled[entry.position] = entry }
+        for entry in store.view(Outbox.self).entries { unsettled[entry.position] = entry }
         choices.count("events charged", by: unsettled.values.count { $0.retryCount > 0 })
         try model.check(held, unsettled: unsettled)
     }

@@ -175,7 +175,7 @@ actor WireDevice {
             transaction.append(
                 try EventDraft(
                     NoteUpdated(noteId: note, content: text, updatedBy: "ana"), id: id,
-                    extensions: [.init(name: "baseid", string: head.text)]))
+                    basedOn: head))
         }
         acknowledged.insert(id)
         count("devices: events recorded")

@@ -52,7 +52,7 @@ package enum Looking {
     package static func outbox(_ store: EventStore) -> Int {
         // Looking-2 begins
         let outbox = store.view(Outbox.self)
-        for entry in outbox.entries() {
+        for entry in outbox.entries {
             print(entry.timestamp, entry.action, entry.entityId, entry.status.rawValue)
         }
         // Looking-2 ends
@@ -90,5 +90,13 @@ package enum Looking {
         print("\(copied.events) events, \(copied.bytes) bytes")
         // Looking-8 ends
         return copied.events
+    }
+
+    package static func bring(_ file: URL, into store: EventStore) async throws -> Int {
+        // Looking-9 begins
+        let imported = try await store.importEvents(from: file) { print($0.lines, "lines") }
+        print("\(imported.appended) events are new, \(imported.known) were known")
+        // Looking-9 ends
+        return imported.appended
     }
 }

@@ -53,7 +53,7 @@ package enum FirstLog {
 
     package static func parked(_ store: OfflineStore) {
         // FirstLog-4 begins
-        for entry in store.view(Outbox.self).entries() where entry.status != .pending {
+        for entry in store.view(Outbox.self).entries where entry.status != .pending {
             print(entry.action, entry.entityId, entry.errorMessage ?? "")
         }
         // FirstLog-4 ends

@@ -3,8 +3,9 @@
 import DaybookOffline
 import DaybookTestKit
 import Foundation
-import Outside
 import Testing
+
+@testable import Outside
 
 /// A folder that goes with the test.
 final class Folder {
@@ -54,6 +55,22 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         try await store.close()
         try await Settings.reset(folder.log.deletingLastPathComponent(), secrets)
         #expect(secrets.values.isEmpty)
+    }
+
+    @Test func `a file of one's own is kept, read, named after a restart and deleted`() async throws
+    {
+        let folder = try Folder()
+        let recording: [UInt8] = Array("la la la".utf8)
+        let store = try await Files.open(at: folder.log)
+        let file = try await Files.keep(recording, in: store)
+        try await store.files.collect()
+        try await store.close()
+        let again = try await Files.open(at: folder.log)
+        #expect(again.view(Recordings.self).lessons[file] == "lesson-7")
+        #expect(try await Files.read(file, in: again) == recording)
+        #expect(try await Files.drop(file, in: again) == 1)
+        await #expect(throws: FileStoreError.self) { try await again.files.read(file) }
+        try await again.close()
     }
 
     @Test func `a city is cached, read, listed, tidied up and removed`() async throws {

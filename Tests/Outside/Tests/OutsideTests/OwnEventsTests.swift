@@ -98,6 +98,14 @@ import Testing
         }
         #expect(
             try await Looking.copy(storage, to: folder.url.appending(path: "copy.ndjson")) == 1)
+        let other = try await EventStore.inMemory(rules: OwnEvents.rules, views: [Habits.self])
+        for new in [1, 0] {
+            let imported = try await Looking.bring(
+                folder.url.appending(path: "copy.ndjson"), into: other)
+            #expect(imported == new)
+        }
+        #expect(other.view(Habits.self).minutes["reading"] == 20)
+        try await other.close()
         try await store.close()
     }
 

@@ -59,6 +59,35 @@ struct GoalSet: EventPayload, Codable {
     var lane: String? { "goal:\(habit)" }
 }
 
+/// The goal of each habit, and the event that has set it.
+struct Goals: Projection, Codable {
+    static let name = "goals"
+    static let version = 1
+    private(set) var goals: StateDictionary<String, Register<Goal>> = [:]
+
+    struct Goal: Codable, Hashable {
+        var minutes: Int
+        var event: UUID
+    }
+
+    mutating func fold(_ event: Event) {
+        guard event.type == GoalSet.type, let goal = try? event.payload(as: GoalSet.self)
+        else { return }
+        goals[goal.habit].set(Goal(minutes: goal.minutes, event: event.id), event.stamp)
+    }
+}
+
+/// Sets a goal in place of the one that this device shows.
+func setGoal(_ goal: GoalSet, in store: EventStore) async throws {
+    try await store.write { transaction in
+        let shown = transaction.view(Goals.self).goals[goal.habit]
+        transaction.append(
+            try EventDraft(goal, basedOn: shown?.value.event), replacing: shown?.stamp)
+    }
+}
+// Syncing-3 ends
+
+// Syncing-4 begins
 /// Of two goals that were set on two devices, the greater one counts.
 let greaterGoal = Merge { conflict in
     guard let mine = conflict.pending.last?.content, mine.type == GoalSet.type,
@@ -68,7 +97,38 @@ let greaterGoal = Merge { conflict in
     goal.minutes = max(goal.minutes, try GoalSet(json: theirs.json ?? []).minutes)
     return try EventDraft(goal)
 }
-// Syncing-3 ends
+// Syncing-4 ends
+
+// Syncing-5 begins
+@Test func ofTwoGoalsTheGreaterOneCounts() async throws {
+    let devices = try await DevicePair(
+        rules: [.of(GoalSet.self, action: "SET_GOAL")], views: [Goals.self])
+    try await setGoal(GoalSet(habit: "reading", minutes: 10), in: devices.phone)
+    try await devices.sync()
+    try await setGoal(GoalSet(habit: "reading", minutes: 30), in: devices.phone)
+    try await setGoal(GoalSet(habit: "reading", minutes: 20), in: devices.tablet)
+    try await devices.sync(resolver: greaterGoal)
+    for store in [devices.phone, devices.tablet] {
+        #expect(store.view(Goals.self).goals["reading"]?.value.minutes == 30)
+    }
+    try await devices.close()
+}
+// Syncing-5 ends
+
+@Test func aGoalBasedOnAnOlderOneIsInConflict() async throws {
+    let devices = try await DevicePair(
+        rules: [.of(GoalSet.self, action: "SET_GOAL")], views: [Goals.self])
+    try await setGoal(GoalSet(habit: "reading", minutes: 10), in: devices.phone)
+    try await devices.sync()
+    try await setGoal(GoalSet(habit: "reading", minutes: 30), in: devices.phone)
+    try await setGoal(GoalSet(habit: "reading", minutes: 20), in: devices.tablet)
+    try await setGoal(GoalSet(habit: "running", minutes: 20), in: devices.tablet)
+    try await devices.sync()
+    #expect(devices.phone.outbox.count == 0)
+    #expect(devices.tablet.outbox.entries.map(\.status) == [.conflict])
+    #expect(devices.tablet.outbox.entries.first?.entityId == "reading")
+    try await devices.close()
+}
 
 @Test(arguments: [(20, 30), (30, 20)])
 func theGreaterGoalReplacesBoth(mine: Int, theirs: Int) async throws {
@@ -94,7 +154,7 @@ func theGreaterGoalReplacesBoth(mine: Int, theirs: Int) async throws {
     }
 }
 
-// Syncing-4 begins
+// Syncing-6 begins
 /// Sends useful events again that the server has rejected, and discards the others.
 func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
     for entry in Array(store.outbox.entries) where entry.parking == .rejected {
@@ -105,7 +165,7 @@ func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
         }
     }
 }
-// Syncing-4 ends
+// Syncing-6 ends
 
 @Test func aDiscardedEventCountsAsNeverRecorded() async throws {
     let store = try await openHabits()

@@ -98,7 +98,7 @@ func pickyServer() -> InMemorySyncServer {
     try await store.append(HabitDone(habit: "juggling", minutes: 20))
     let report = try await store.sync(over: pickyServer())
     #expect(report.applied == 1 && report.rejected == 1)
-    let entries = store.view(Outbox.self).entries()
+    let entries = store.view(Outbox.self).entries
     #expect(entries.map(\.entityId) == ["juggling"] && entries.map(\.status) == [.failed])
     try await store.close()
 }

@@ -119,9 +119,7 @@ final class DeviceHistory {
         let place = "\(draw(0...2))"
         let id = UUID(integer: ids.randomUUID())
         let notes = store.view(NotesView.self)
-        let base = notes.head(place).map {
-            [EventDraft.Extension(name: "baseid", string: $0.text)]
-        }
+        let base = notes.head(place)
         let draft: EventDraft
         switch draw(0...8) {
         case 0: draft = try EventDraft(CitySaved(userId: "u", cityId: place), id: id)
@@ -133,10 +131,10 @@ final class DeviceHistory {
         case 4, 5, 6:
             draft = try EventDraft(
                 NoteUpdated(noteId: place, content: "\(events)", updatedBy: "u"), id: id,
-                extensions: base ?? [])
+                basedOn: base)
         case 7 where draw(0...2) == 0:
             draft = try EventDraft(
-                NoteDeleted(noteId: place, deletedBy: "u"), id: id, extensions: base ?? [])
+                NoteDeleted(noteId: place, deletedBy: "u"), id: id, basedOn: base)
         default:
             draft = try EventDraft(
                 LessonCompleted(
@@ -298,7 +296,7 @@ final class DeviceHistory {
         for device in devices {
             let store = try device.opened()
             let outbox = store.view(Outbox.self)
-            if let stuck = outbox.entries().first(where: { _ in true }) {
+            if let stuck = outbox.entries.first(where: { _ in true }) {
                 throw HistoryFailure(
                     "I12: device \(device.name) has \(outbox.count) events left; first "
                         + "\(stuck.action) \(stuck.status) \(stuck.errorMessage ?? "")")

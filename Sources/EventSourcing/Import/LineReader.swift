@@ -1,47 +1,53 @@
-// Lines of a file or of standard input, one after the other, in memory that a long line cannot
-// exhaust.
+// Reads the lines of a file or a pipe in memory that a long line cannot exhaust. Feeds EventImport.
 
-import DaybookOffline
 import Foundation
 import LogFormat
 import LogStorage
 
-struct LineSource {
+/// The lines of a file or of standard input, read one after the other.
+package struct LineReader: Sendable {
     private let handle: FileHandle
     private let path: String
     private var buffer: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
-    private(set) var number = 0
-    /// Bytes of the lines given so far.
-    private(set) var readBytes = 0
-    /// Bytes of the file; nil where nobody knows, as of a pipe.
-    let totalBytes: Int?
+    /// The number of the line that was read last; the first is 1.
+    package private(set) var number = 0
+    /// The bytes of the lines read so far.
+    package private(set) var readBytes = 0
+    /// The bytes of the file; nil for anything else, such as a pipe.
+    package let totalBytes: Int?
 
     private static let chunkBytes = 256 * 1024
 
-    /// Opens a file, or standard input for `-`.
-    init(_ path: String) throws {
+    /// Reads from an open file.
+    ///
+    /// - Parameter path: the name of the file in errors.
+    package init(_ handle: FileHandle, _ path: String) {
+        self.handle = handle
         self.path = path
-        if path == "-" {
-            handle = .standardInput
-        } else {
-            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else {
-                let reason = errno
-                Message.error("\(path): \(String(cString: strerror(reason)))")
-                throw [ENOENT, ENOTDIR, EACCES].contains(reason) ? Exit.noLog : Exit.io
-            }
-            handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        }
         var status = stat()
         let isFile =
             fstat(handle.fileDescriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         totalBytes = isFile ? Int(status.st_size) : nil
     }
 
-    /// The next line without its newline, or nil at the end.
-    mutating func next() throws -> [UInt8]? {
+    /// Opens a file.
+    ///
+    /// - Throws: `LogError` (`io`) for a file that cannot be opened.
+    package init(opening path: String) throws(LogError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw LogError(.io, path: path, "open: \(String(cString: strerror(errno)))")
+        }
+        self.init(FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), path)
+    }
+
+    /// Reads the next line.
+    ///
+    /// - Returns: the line without its line feed, or nil at the end.
+    /// - Throws: `EventError` (`tooLarge`) for a line that is longer than any event's; `LogError` (`io`).
+    package mutating func next() throws -> [UInt8]? {
         var searched = start
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -56,6 +62,7 @@ struct LineSource {
                 let line = Array(buffer[start...])
                 start = buffer.count
                 number += 1
+                readBytes += line.count
                 return line
             }
             guard buffer.count - start <= FormatLimit.lineBytesMax + 1 else {
@@ -72,7 +79,7 @@ struct LineSource {
         }
     }
 
-    /// What is there by now: a line that somebody types or pipes in must not wait for more.
+    /// Reads what a pipe holds by now: a line that is typed must not wait for more.
     private func read() throws(LogError) -> [UInt8] {
         var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {

@@ -1,0 +1,168 @@
+// Imports events that an export has written, as local mutations. Used by EventStore.importEvents and
+// logtool import. Spec/operations/logtool.md, TOOL-4 and TOOL-32.
+
+import Foundation
+import LogFormat
+
+/// The result of an import.
+public struct ImportSummary: Hashable, Sendable {
+    /// The number of events that were recorded.
+    public var appended = 0
+    /// The number of events that the log had already.
+    public var known = 0
+    /// The number of records of syncing, which are left out: they name positions in the log that wrote
+    /// them.
+    public var records = 0
+    /// The number of lines read.
+    public var lines = 0
+    /// The number of bytes read.
+    public var bytes = 0
+
+    /// Creates an empty summary.
+    public init() {}
+}
+
+/// A line that cannot be imported. The events before it are recorded.
+public struct ImportError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
+    /// The number of the line; the first is 1.
+    public let line: Int
+    /// What is wrong with it.
+    public let reason: EventError
+    /// What was imported before.
+    public let summary: ImportSummary
+
+    /// The line, what is wrong with it, and what became of the others.
+    public var description: String {
+        "line \(line): \(reason.detail). What came before it was imported"
+    }
+
+    /// The same as `description`, as a sentence.
+    public var errorDescription: String? { "The import ended at \(description)." }
+
+    /// What to do next.
+    public var recoverySuggestion: String? {
+        "Correct or remove the line, then import the file again: events that are recorded already are "
+            + "recognised by their ids."
+    }
+}
+
+/// The events of lines on their way into a store.
+package struct EventImport: Sendable {
+    /// The bytes that the log adds to a line at most: source, sequence and position.
+    private static let addedBytes = 120
+
+    private let store: EventStore
+    private let commitEventsMax: Int
+    private var summary = ImportSummary()
+
+    /// - Parameter commitEventsMax: events of one commit at most.
+    package init(into store: EventStore, commitEventsMax: Int = 1_000) {
+        self.store = store
+        self.commitEventsMax = commitEventsMax
+    }
+
+    /// Records the events of all lines, a commit at a time.
+    ///
+    /// - Parameters:
+    ///   - appended: called after each commit, with the positions of its events in order.
+    ///   - progress: called after each commit.
+    /// - Throws: `ImportError`; `LogError` as `EventStore.append(_:durability:)` and for a file that cannot
+    ///   be read; `CancellationError` between two commits. What came before is recorded.
+    /// - Complexity: O(bytes); memory for one commit.
+    package mutating func run(
+        _ lines: LineReader, appended: (_ events: [Appended]) -> Void = { _ in },
+        progress: (ImportSummary) -> Void = { _ in }
+    ) async throws -> ImportSummary {
+        var batch = ImportBatch(lines: lines)
+        repeat {
+            try Task.checkCancellation()
+            batch = try await BlockingWork.run { [batch, store, commitEventsMax] in
+                batch.followed(by: store.catalogue, eventsMax: commitEventsMax)
+            }
+            summary.records += batch.recordCount
+            try await append(batch.drafts[...], batch.numbers[...], appended)
+            summary.lines = batch.lines.number
+            summary.bytes = batch.lines.readBytes
+            progress(summary)
+            if let failure = batch.failure {
+                throw (failure as? EventError).map { stop(batch.lines.number, $0) } ?? failure
+            }
+        } while !batch.isLast
+        return summary
+    }
+
+    private func stop(_ line: Int, _ reason: EventError) -> any Error {
+        ImportError(line: line, reason: reason, summary: summary)
+    }
+
+    /// Appends events in one commit if they are all accepted; else finds the one that is refused, and
+    /// records those before it.
+    private mutating func append(
+        _ drafts: ArraySlice<EventDraft>, _ numbers: ArraySlice<Int>,
+        _ appended: (_ events: [Appended]) -> Void
+    ) async throws {
+        guard !drafts.isEmpty else { return }
+        do {
+            let recorded = try await store.append(history: Array(drafts))
+            for event in recorded {
+                if event.isNew { summary.appended += 1 } else { summary.known += 1 }
+            }
+            appended(recorded)
+        } catch let error as EventError {
+            guard drafts.count > 1 else { throw stop(numbers[numbers.startIndex], error) }
+            let count = drafts.count / 2
+            try await append(drafts.prefix(count), numbers.prefix(count), appended)
+            try await append(drafts.dropFirst(count), numbers.dropFirst(count), appended)
+        }
+    }
+
+    /// The events of one commit, and the lines after them.
+    private struct ImportBatch: Sendable {
+        var lines: LineReader
+        var drafts: [EventDraft] = []
+        /// The numbers of the drafts' lines.
+        var numbers: [Int] = []
+        var recordCount = 0
+        /// Why no further line can be read.
+        var failure: (any Error)?
+        var isLast = false
+
+        /// Reads the lines of the next commit.
+        func followed(by catalogue: EventCatalogue, eventsMax: Int) -> ImportBatch {
+            var next = ImportBatch(lines: lines)
+            var bytes = 0
+            let lineBytesMax = WriterSizes.lineBytesMax + EventImport.addedBytes
+            do {
+                while next.drafts.count < eventsMax,
+                    bytes + lineBytesMax <= WriterSizes.commitPlaintextBytesMax
+                {
+                    guard let line = try next.lines.next() else {
+                        next.isLast = true
+                        break
+                    }
+                    guard let draft = try Self.draft(line, catalogue) else { continue }
+                    guard !LogRecord.isType(draft.type) else {
+                        next.recordCount += 1
+                        continue
+                    }
+                    next.drafts.append(draft)
+                    next.numbers.append(next.lines.number)
+                    bytes += line.count + EventImport.addedBytes
+                }
+            } catch { next.failure = error }
+            return next
+        }
+
+        /// The event of a line; nil for a line of white space.
+        private static func draft(
+            _ line: [UInt8], _ catalogue: EventCatalogue
+        ) throws(EventError) -> EventDraft? {
+            guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else {
+                return nil
+            }
+            var draft = try LineDecoder.decode(line.span.bytes).draft
+            try catalogue.normalise(&draft)
+            return draft
+        }
+    }
+}
