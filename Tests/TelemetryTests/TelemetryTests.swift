@@ -107,6 +107,24 @@ private struct Cities: CityManifestSource {
         }
     }
 
+    @Test func `opening a log only to read it leaves its durations and its events`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await Self.open(files)
+        try await store.append([Noted(text: "hello"), Noted(text: "goodbye")])
+        let backends = Backends()
+        try await backends.observe {
+            let reader = try await ReadOnlyStore.open(
+                at: URL(filePath: "/log"), views: [NoteCount.self],
+                environment: LogEnvironment(fileSystem: files))
+            #expect(await reader.view(NoteCount.self).count == 2)
+        }
+        for operation in [Instruments.Operation.open, .fold] {
+            #expect(try backends.durations(of: operation).count == 1, "\(operation)")
+        }
+        #expect(backends.total(of: .foldedEvents) == 2)
+        try await store.close()
+    }
+
     @Test func `a download leaves its duration`() async throws {
         let backends = Backends()
         let job = try await backends.observe { try await Self.download(from: Cities()) }

@@ -86,10 +86,12 @@ struct EventRuns: Sendable {
 extension Instruments {
     /// Measures a fold, and counts its events.
     ///
+    /// - Returns: as `EventRuns.forEach(_:)`.
     /// - Throws: as `EventRuns.forEach(_:)`.
-    func fold(_ runs: EventRuns, _ body: ([Event]) throws -> Void) throws {
+    @discardableResult
+    func fold(_ runs: EventRuns, _ body: ([Event]) throws -> Void) throws -> Position {
         try measure(.fold) {
-            _ = try runs.forEach { run in
+            try runs.forEach { run in
                 try body(run)
                 count(.foldedEvents, run.count)
             }

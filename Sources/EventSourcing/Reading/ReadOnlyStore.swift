@@ -5,6 +5,7 @@
 import Foundation
 import LogFormat
 import LogStorage
+import Telemetry
 
 /// A log with its views, to be read beside the store that writes it.
 ///
@@ -68,21 +69,24 @@ public actor ReadOnlyStore {
     ) async throws -> ReadOnlyStore {
         if let fault = catalogue.fault { throw fault }
         try ViewSet.check(views)
-        let store = try await LongRead.run(
-            of: directory, environment.fileSystem, progress: progress
-        ) { files in
-            try ReadOnlyStore(
-                LogReader(directory, fileSystem: files), files, catalogue,
-                ViewSet(views, catalogue), environment)
+        let instruments = Instruments()
+        return try await instruments.measure(.open) {
+            let store = try await LongRead.run(
+                of: directory, environment.fileSystem, progress: progress
+            ) { files in
+                try ReadOnlyStore(
+                    LogReader(directory, fileSystem: files), files, catalogue,
+                    ViewSet(views, catalogue), environment, instruments)
+            }
+            // Folds anew what was retracted after the stored states.
+            try await store.refresh()
+            return store
         }
-        // Folds anew what was retracted after the stored states.
-        try await store.refresh()
-        return store
     }
 
     private init(
         _ reader: LogReader, _ files: any FileSystem, _ catalogue: EventCatalogue,
-        _ views: ViewSet, _ environment: LogEnvironment
+        _ views: ViewSet, _ environment: LogEnvironment, _ instruments: Instruments
     ) throws {
         let directory = reader.directory
         let header = try reader.files()
@@ -90,10 +94,11 @@ public actor ReadOnlyStore {
         let checkpoints = CheckpointSlots(directory, fileSystem: files).usable(for: id, reader)
         if let states = checkpoints.first(where: { _ in true })?.states {
             views.discarded = DiscardedEvents(restoredFrom: states)
-            views.restore(states)
+            instruments.measure(.restore) { views.restore(states) }
         }
-        let last = try reader.runs(from: views.next, catalogue: catalogue)
-            .forEach { views.fold($0[...]) }
+        let last = try instruments.fold(reader.runs(from: views.next, catalogue: catalogue)) {
+            views.fold($0[...])
+        }
         // Asked last: a header of a newer version was named by now.
         guard id != 0 else {
             throw LogError(
