@@ -114,6 +114,11 @@ extension EventStore {
         _ progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
     ) async throws -> EventStore {
         try compaction?.check()
+        guard account != "" else {
+            throw EventError(
+                .refused,
+                "the account is empty. Name it, or pass nil to open the log of any account")
+        }
         let directory = try url.localPath()
         var eraseSecrets: (@Sendable () async throws -> Void)?
         if let secrets {

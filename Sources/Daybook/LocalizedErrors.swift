@@ -11,6 +11,7 @@ extension LogError: LocalizedError {
     public var errorDescription: String? {
         switch code {
         case .noSuchLog: "There is no log at \(path): \(detail)."
+        case .notALog where isDamage: "The log is damaged: \(description)."
         case .notALog: "\(path) is not the folder of a log: \(detail)."
         case .newerVersion: "\(path) was written by a newer version of this software: \(detail)."
         case .unknownFeature: "\(path) uses a feature that this version does not have: \(detail)."
@@ -36,9 +37,9 @@ extension LogError: LocalizedError {
         case .noSuchLog:
             "Check the path. A log is created in a folder whose parent exists, unless it is opened "
                 + "with create: false."
-        case .notALog: "Choose an empty folder, or the folder of a log."
+        case .notALog where !isDamage: "Choose an empty folder, or the folder of a log."
         case .newerVersion, .unknownFeature: "Update the app."
-        case .corrupt:
+        case .corrupt, .notALog:
             "Nothing was deleted. Keep a copy of the folder, then salvage what is intact with "
                 + "LogMaintenance.salvage(to:) or logtool repair."
         case .locked: "Close the other store or process, then try again."

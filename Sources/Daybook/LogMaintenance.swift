@@ -10,7 +10,7 @@ import Replay
 /// Verifies, repairs and salvages a log.
 ///
 /// ```swift
-/// let maintenance = try LogMaintenance(at: url, views: [Trips.self])
+/// let maintenance = try LogMaintenance(at: url, account: "user-456", views: [Trips.self])
 /// let report = try await maintenance.salvage(to: newURL)
 /// print("\(report.lostCount.map { "\($0)" } ?? "some") events are lost")
 /// ```
@@ -25,7 +25,8 @@ public struct LogMaintenance: Sendable {
     ///
     /// - Parameters:
     ///   - url: the log's folder.
-    ///   - account: the account of the log, for a repair where no file says it any more.
+    ///   - account: the account that the app opens the log with; nil for a log of no account. A repair needs
+    ///     it where the damage has left no file that names the account.
     ///   - rules: the rules of the app's event types.
     ///   - upcasters: the ways from older event types to those that have replaced them.
     ///   - views: the views of the app, whose stored states are compared with the events.
@@ -34,7 +35,7 @@ public struct LogMaintenance: Sendable {
     /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for rules
     ///   and upcasters that do not go together.
     public init(
-        at url: URL, account: String? = nil, rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        at url: URL, account: String?, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], extending catalogue: EventCatalogue = .ownTypes,
         environment: LogEnvironment = LogEnvironment()
     ) throws(EventError) {
@@ -183,7 +184,8 @@ public struct RepairSummary: Hashable, Sendable {
     /// The positions whose events are lost, in order. Where it is not known how many there were, the last
     /// range reaches to the greatest position that is possible.
     public let lost: [ClosedRange<Position>]
-    /// How many events are lost; nil where that is not known.
+    /// How many events are lost, records of the store's own included; nil where that is not known. A sync
+    /// brings back those that the server has.
     public let lostCount: Int?
 
     init(_ report: RepairReport) {

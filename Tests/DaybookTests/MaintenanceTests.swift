@@ -35,7 +35,7 @@ private struct Steps: Projection, Codable {
 
     private func maintenance(_ files: InMemoryFileSystem) throws -> LogMaintenance {
         try LogMaintenance(
-            at: Self.url, rules: Self.rules, views: [Steps.self],
+            at: Self.url, account: "a", rules: Self.rules, views: [Steps.self],
             environment: LogEnvironment(fileSystem: files))
     }
 
@@ -175,7 +175,7 @@ private struct Steps: Projection, Codable {
         ]
         let before = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
         let error = await #expect(throws: LogError.self) {
-            try await LogMaintenance(at: log, rules: Self.rules)
+            try await LogMaintenance(at: log, account: "a", rules: Self.rules)
                 .salvage(to: try #require(targets[target]))
         }
         #expect(error?.code == .io)
@@ -196,7 +196,7 @@ private struct Steps: Projection, Codable {
         try Data("image".utf8).write(to: log.appending(path: "files/a"))
         try FileManager.default.createSymbolicLink(
             at: log.appending(path: "files/link"), withDestinationURL: folder.appending("log"))
-        let report = try await LogMaintenance(at: log, rules: Self.rules)
+        let report = try await LogMaintenance(at: log, account: "a", rules: Self.rules)
             .salvage(to: folder.appending("copy"))
         #expect(report.lostCount == 0)
         let copied = folder.appending("copy").appending(path: "files/a")
@@ -211,5 +211,32 @@ private struct Steps: Projection, Codable {
         let names = try FileManager.default.contentsOfDirectory(
             atPath: folder.appending("copy/files").path)
         #expect(names == ["a"])
+    }
+
+    @Test(.verifies("REP-1"))
+    func `a log whose beginning is overwritten is damaged, and its account gets it back`()
+        async throws
+    {
+        let files = try await log(damaged: false)
+        let segment = "/log/00000000000000000001.lz4"
+        let file = try files.open(segment, .readWrite)
+        try file.write([UInt8](repeating: 0, count: 20), at: 0)
+        try files.removeAll("/log/checkpoints")
+        let error = await #expect(throws: LogError.self) { try await open(files) }
+        #expect(error?.isDamage == true, "\(error as Any)")
+        #expect(error?.localizedDescription.hasPrefix("The log is damaged") == true)
+        #expect(error?.recoverySuggestion?.contains("salvage") == true)
+        try await maintenance(files).repair()
+        let store = try await open(files)
+        #expect(store.view(Steps.self).numbers == Array(0..<2_000))
+        try await store.close()
+    }
+
+    @Test func `the last position is that of the last event that could be read`() async throws {
+        let files = try await log(damaged: true)
+        let report = try await maintenance(files).verify()
+        #expect(report.events > 0 && report.events < 2_000)
+        #expect(report.last == Position(UInt64(report.events)))
+        #expect(report.damage.contains { $0.offset != nil })
     }
 }

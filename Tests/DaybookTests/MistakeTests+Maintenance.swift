@@ -35,35 +35,37 @@ extension Mistake {
         Mistake("a salvage into a missing folder", "LogError.io", "the folder does not exist") {
             let log = $0.appending(path: "log")
             try await EventStore.open(at: log).close()
-            try await LogMaintenance(at: log).salvage(to: $0.appending(path: "missing/copy"))
+            try await LogMaintenance(at: log, account: nil).salvage(
+                to: $0.appending(path: "missing/copy"))
         },
         Mistake("a maintenance with two rules for a type", "EventError.refused", "com.example.trip")
         {
             _ = try LogMaintenance(
-                at: $0, rules: [.of(Trip.self, action: "TRAVEL"), .of(Trip.self, action: "MOVE")])
+                at: $0, account: nil,
+                rules: [.of(Trip.self, action: "TRAVEL"), .of(Trip.self, action: "MOVE")])
         },
         Mistake("a verification without a log", "LogError.noSuchLog", "there is no such folder") {
-            _ = try await LogMaintenance(at: $0.appending(path: "log")).verify()
+            _ = try await LogMaintenance(at: $0.appending(path: "log"), account: nil).verify()
         },
         Mistake("a repair of a folder with other files", "LogError.notALog", "letter.txt") {
             try Data("x".utf8).write(to: $0.appending(path: "letter.txt"))
-            try await LogMaintenance(at: $0).repair()
+            try await LogMaintenance(at: $0, account: nil).repair()
         },
         Mistake("a repair of an open log", "LogError.locked", "/log is in use") {
             let log = $0.appending(path: "log")
             let store = try await EventStore.open(at: log)
-            try await LogMaintenance(at: log).repair()
+            try await LogMaintenance(at: log, account: nil).repair()
             try await store.close()
         },
         Mistake("a salvage into an existing folder", "LogError.io", "choose a path that does not") {
             let log = $0.appending(path: "log")
             try await EventStore.open(at: log).close()
-            try await LogMaintenance(at: log).salvage(to: $0)
+            try await LogMaintenance(at: log, account: nil).salvage(to: $0)
         },
         Mistake("a salvage into the log's folder", "LogError.io", "in the log's folder") {
             let log = $0.appending(path: "log")
             try await EventStore.open(at: log).close()
-            try await LogMaintenance(at: log).salvage(to: log.appending(path: "copy"))
+            try await LogMaintenance(at: log, account: nil).salvage(to: log.appending(path: "copy"))
         },
         Mistake(
             "an erasure with unsynced events", "UnsyncedError",

@@ -33,8 +33,19 @@ extension Mistake {
     static let ofOpening = ofFolders + ofConfiguration
 
     private static let ofFolders: [Mistake] = [
-        Mistake("a parent folder that does not exist", "LogError.noSuchLog", "There is no log at") {
+        Mistake(
+            "a parent folder that does not exist", "LogError.noSuchLog",
+            "missing does not exist. Create it"
+        ) {
             _ = try await EventStore.open(at: $0.appending(path: "missing/log"))
+        },
+        Mistake("an empty account", "EventError.refused", "the account is empty. Name it") {
+            _ = try await EventStore.open(at: $0.appending(path: "log"), account: "")
+        },
+        Mistake("a log of no account, opened for one", "LogError.wrongAccount", "account: nil") {
+            let log = $0.appending(path: "log")
+            try await EventStore.open(at: log).close()
+            _ = try await EventStore.open(at: log, account: "ada")
         },
         Mistake("create: false without a log", "LogError.noSuchLog", "There is no log at") {
             _ = try await EventStore.open(at: $0.appending(path: "log"), create: false)

@@ -115,7 +115,7 @@ extension MistakeTests {
             .reply(301)),
         WrongAnswer(
             "no token, or one that has expired",
-            "the server refuses the token, and there is no other", .reply(401)),
+            "log in again, or check the credentials", .reply(401)),
         WrongAnswer(
             "a user without permission", "check that the token's account may use", .reply(403)),
         WrongAnswer(

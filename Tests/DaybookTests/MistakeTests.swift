@@ -121,7 +121,7 @@ extension Mistake {
             _ = store.query(Mistake.Trips.self) { _ in 0 }.current
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("the view trips was not given to EventStore.open"), "\(message)")
+        #expect(message.contains("add Trips.self to the views there"), "\(message)")
     }
 
     @Test func `a date in a payload is ISO 8601, and one of an earlier release is read`()

@@ -191,7 +191,7 @@ private struct CountedHikes: Projection, Codable {
         files.flip(bit: try #require(files[segment]).count / 2 * 8, of: segment)
         try files.removeAll("/log/checkpoints")
         let repair = try await LogMaintenance(
-            at: HikeLog.url, rules: HikeLog.rules, views: [Hikes.self],
+            at: HikeLog.url, account: nil, rules: HikeLog.rules, views: [Hikes.self],
             environment: LogEnvironment(fileSystem: files)
         ).repair()
         #expect(try #require(repair.lostCount) > 0)

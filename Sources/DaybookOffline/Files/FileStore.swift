@@ -3,6 +3,7 @@
 
 import Cryptography
 import Daybook
+import Foundation
 
 /// A view that names files: what it names is not collected.
 public protocol FileReferring: Projection {
@@ -91,6 +92,16 @@ public actor FileStore {
         let file = try await add(content)
         defer { release([file]) }
         return try await record(file)
+    }
+
+    /// Stores a content as `store(_:record:)` for bytes.
+    ///
+    /// - Throws: as that.
+    @discardableResult
+    public func store<Result: Sendable>(
+        _ content: Data, record: @Sendable (FileID) async throws -> Result
+    ) async throws -> Result {
+        try await store([UInt8](content), record: record)
     }
 
     /// Stores a content; until `release` it is not collected. Durable on return.

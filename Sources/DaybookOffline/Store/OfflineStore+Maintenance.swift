@@ -7,13 +7,13 @@ extension OfflineStore {
     /// Verifies, repairs and salvages a log that no store has open.
     ///
     /// ```swift
-    /// let lost = try await OfflineStore.maintenance(at: url).salvage(to: newURL).lostCount
+    /// let lost = try await OfflineStore.maintenance(at: url, account: "user-456").salvage(to: newURL).lostCount
     /// ```
     ///
     /// - Parameters: as `LogMaintenance.init`.
     /// - Throws: as `LogMaintenance.init`.
     public static func maintenance(
-        at url: URL, account: String? = nil, rules: [EventRule] = [], upcasters: [Upcaster] = [],
+        at url: URL, account: String?, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], environment: LogEnvironment = LogEnvironment()
     ) throws(EventError) -> LogMaintenance {
         try LogMaintenance(

@@ -28,6 +28,6 @@ public enum ProjectionLaw: String, CaseIterable, Sendable {
         public let detail: String
 
         /// The detail.
-        public var description: String { detail }
+        public var description: String { ".\(law): \(detail)" }
     }
 }

@@ -170,6 +170,10 @@ public struct Event: Hashable, Sendable {
     /// Bytes of the event's line, newline not included.
     public var lineBytes: Int { record.lineBytes }
 
+    /// True for a record of the store's own, such as what a server has answered: an event of a type that
+    /// begins with `daybook.sync.`.
+    public var isRecord: Bool { LogRecord.isType(type) }
+
     /// What its line begins with.
     var prefix: LinePrefix { record.prefix }
     /// What the catalogue knows of its type.
@@ -177,6 +181,9 @@ public struct Event: Hashable, Sendable {
 
     /// The event's data as a type. What a store has read already is handed out; else the data are read
     /// now, O(bytes).
+    ///
+    /// The event's own type does not count: two types with the same members can be read as one. Check `type`
+    /// first where that matters.
     ///
     /// - Throws: `EventError` for data that the type cannot read, naming the event's type and position;
     ///   what else the type throws.

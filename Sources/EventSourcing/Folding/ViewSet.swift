@@ -381,7 +381,10 @@ struct ViewSet: Sendable {
 
     private func box<View: Projection>(_ view: View.Type) -> ViewBox<View> {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {
-            preconditionFailure("the view \(View.name) was not given to EventStore.open")
+            // Not a precondition: its message is in no release build.
+            fatalError(
+                "the view \(View.self) (\"\(View.name)\") was not given to open; add \(View.self).self to "
+                    + "the views there")
         }
         return box
     }

@@ -199,7 +199,8 @@ struct BatchEncoder {
         guard line.byteCount <= most else {
             throw EventError(
                 .tooLarge,
-                "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
+                "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit. Keep large content as a "
+                    + "file, and name the file in the event"
                     + (isShipped ? " for a type that is shipped" : ""))
         }
         let purpose: LineDecoder.Purpose = isShipped ? .ship : .record
@@ -217,6 +218,7 @@ extension EventError {
         EventError(
             .idReused,
             "the id \(id.text) belongs to the event at position \(position)"
-                + (type.map { " of the type \($0)" } ?? "") + ", which has another content")
+                + (type.map { " of the type \($0)" } ?? "") + ", which has another content. Record "
+                + "other content under a new id")
     }
 }

@@ -32,6 +32,16 @@ extension EventStore {
         try await append([EventDraft(payload)], durability: durability)[0]
     }
 
+    /// Records an event, as `append(_:durability:)` for several drafts.
+    ///
+    /// - Throws: as that.
+    @discardableResult
+    public nonisolated(nonsending) func append(
+        _ draft: EventDraft, durability: Durability = .durable
+    ) async throws -> Appended {
+        try await append([draft], durability: durability)[0]
+    }
+
     /// Records typed events, of one type or of several, all or none, in one commit.
     ///
     /// ```swift

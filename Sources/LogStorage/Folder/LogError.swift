@@ -61,6 +61,17 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
+    /// True if a file of the log is damaged, so that a repair helps: `corrupt`, and `notALog` where it names a
+    /// segment of which not even the beginning can be read.
+    public var isDamage: Bool {
+        switch code {
+        case .corrupt: true
+        case .notALog:
+            path.split(separator: "/").last.flatMap { SegmentName.base(String($0)) } != nil
+        default: false
+        }
+    }
+
     /// Wraps a failed file operation.
     public init(_ error: FileError) {
         let code: Code =

@@ -64,7 +64,8 @@ struct LogOpening: ~Copyable {
             throw LogError(
                 .wrongAccount, path: directory,
                 header.account == nil
-                    ? "the log belongs to no account"
+                    ? "the log belongs to no account. Open it with account: nil; if a repair has lost its "
+                        + "account, export its events and import them into a new log of the account"
                     : "the log belongs to another account. Every account has a log of its own")
         }
         if isShared, found.header?.account != nil {
@@ -98,9 +99,15 @@ struct LogOpening: ~Copyable {
         do throws(LogError) {
             names = try LogDirectory.segments(of: directory, fileSystem)
         } catch let error where error.code == .noSuchLog && create {
-            try storage { () throws(FileError) in
+            let parent = LogDirectory.parent(of: directory)
+            do throws(FileError) {
                 try fileSystem.createDirectory(directory)
-                try fileSystem.syncDirectory(LogDirectory.parent(of: directory))
+                try fileSystem.syncDirectory(parent)
+            } catch {
+                guard error.code == .notFound else { throw LogError(error) }
+                throw LogError(
+                    .noSuchLog, path: directory,
+                    "the parent folder \(parent) does not exist. Create it, or choose another path")
             }
         }
         if names.isEmpty, !create {

@@ -76,6 +76,11 @@ package struct LogVerifier {
         }
         var summary = VerificationSummary()
         var next = Position(1)
+        var lastRead = Position.zero
+        func check(_ prefix: LinePrefix, _ text: RawSpan) -> String? {
+            lastRead = max(lastRead, prefix.position)
+            return line(prefix, text)
+        }
         var first: SegmentHeader?
         var end: SegmentEnd?
         for (number, name) in names.enumerated() {
@@ -91,11 +96,12 @@ package struct LogVerifier {
             }
             let isLast = number == names.count - 1
             let following = isLast ? nil : SegmentName.base(names[number + 1])
-            end = try verify(name, following, &first, &summary, line)
+            end = try verify(name, following, &first, &summary, check)
             next = end?.next ?? following ?? base
             summary.segments += 1
         }
-        summary.last = Position(next.rawValue - 1)
+        // Nothing says where a damaged last segment ends: then the last line that was read counts.
+        summary.last = max(Position(next.rawValue - 1), lastRead)
         // Of a damaged last segment, its own finding says from where on lines are missing.
         guard let end else { return summary }
         let name = names[names.count - 1]

@@ -559,7 +559,9 @@ struct ReplayRun {
     private mutating func resolve(_ item: ReplayItem, _ current: JSONValue?) async throws {
         // Whoever decides, now or later, needs to see what the server holds.
         if let event = EventStore.event(current) {
-            report.refused += try await receive([event], recordingIfNew: []).refused.count
+            let received = try await receive([event], recordingIfNew: [])
+            report.received += received.new.count
+            report.refused += received.refused.count
         }
         guard let resolver = replayer.options.resolver,
             let conflict = try await store.conflict(in: item.lane)

@@ -56,7 +56,8 @@ public struct ReplayState: Sendable {
         /// What keeps the pipeline from going on.
         var words: String {
             switch self {
-            case .unauthorized: "the server refuses the token, and there is no other"
+            case .unauthorized:
+                "the server wants a token that it accepts: log in again, or check the credentials"
             case .endpoint(403):
                 "the server answers 403: check that the token's account may use this endpoint"
             case .endpoint(let status): "the server answers \(status): check the endpoint"

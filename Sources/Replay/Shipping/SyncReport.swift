@@ -18,7 +18,7 @@ public struct SyncReport: Hashable, Sendable {
     public var pending = 0
     /// Those of them that are parked or in conflict, or after one that is in their lane.
     public var held = 0
-    /// Events of other logs that were taken in.
+    /// Events of other logs that were recorded: those of pages, and what the server holds in a conflict.
     public var received = 0
     /// Whether other logs' events were to be read and not all of them were.
     public var isBehind = false

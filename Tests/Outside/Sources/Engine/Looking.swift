@@ -39,12 +39,13 @@ package enum Looking {
     package static func mend(_ url: URL) async throws -> EventStore {
         // Looking-5 begins
         do {
-            return try await EventStore.open(at: url, views: [Habits.self])
-        } catch let error as LogError where error.code == .corrupt {
-            let maintenance = try LogMaintenance(at: url, views: [Habits.self])
+            return try await EventStore.open(at: url, account: "user-456", views: [Habits.self])
+        } catch let error as LogError where error.isDamage {
+            let maintenance = try LogMaintenance(
+                at: url, account: "user-456", views: [Habits.self])
             let report = try await maintenance.repair()
-            print("\(report.lostCount.map { "\($0)" } ?? "some") changes could not be read")
-            return try await EventStore.open(at: url, views: [Habits.self])
+            print("\(report.lostCount.map { "\($0)" } ?? "some") events could not be read")
+            return try await EventStore.open(at: url, account: "user-456", views: [Habits.self])
         }
         // Looking-5 ends
     }

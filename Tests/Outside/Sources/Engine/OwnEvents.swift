@@ -25,6 +25,44 @@ struct Habits: Projection, Codable {
 }
 // OwnEvents-1 ends
 
+// OwnEvents-9 begins
+/// The habits by the minutes spent on them, most first.
+struct HabitRanking: Projection, Codable {
+    static let name = "habit-ranking"
+    static let version = 1
+    private(set) var ranking = SortedIndex<Rank>()
+    private var ranks: StateDictionary<String, Rank> = [:]
+
+    struct Rank: Comparable, Codable, Hashable {
+        var minutes: Int
+        var habit: String
+
+        static func < (one: Rank, other: Rank) -> Bool {
+            (other.minutes, one.habit) < (one.minutes, other.habit)
+        }
+    }
+
+    mutating func fold(_ event: Event) {
+        guard event.type == HabitDone.type,
+            let done = try? event.payload(as: HabitDone.self)
+        else { return }
+        let old = ranks[done.habit]
+        let new = Rank(minutes: (old?.minutes ?? 0) + done.minutes, habit: done.habit)
+        ranking.replace(old, with: new)
+        ranks[done.habit] = new
+    }
+}
+
+func followRanking(in store: EventStore, _ show: ([HabitRanking.Rank], Int) -> Bool) async {
+    let ranking = store.query(HabitRanking.self) { $0.ranking }
+    print("\(ranking.count.current) habits")
+    for await difference in ranking.differences {
+        let firstPage = ranking.current.page(after: nil, limit: 20)
+        guard show(firstPage, difference.count) else { break }
+    }
+}
+// OwnEvents-9 ends
+
 package enum OwnEvents {
     package static let rules: [EventRule] = [.of(HabitDone.self, action: "DO_HABIT")]
 

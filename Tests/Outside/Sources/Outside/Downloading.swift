@@ -65,7 +65,9 @@ package enum Downloading {
     package static func bundled(
         _ store: OfflineStore, _ images: URL
     ) -> (DownloadManager, Task<Void, any Error>) {
+        // Downloads-6 begins
         let manager = DownloadManager(store, source: Bundled(images: images), user: "user-456")
+        // Downloads-6 ends
         return (manager, Task { try await manager.run() })
     }
 }

@@ -37,6 +37,20 @@ import Testing
         try await again.close()
     }
 
+    @Test func `a ranking is followed page by page`() async throws {
+        let store = try await EventStore.inMemory(
+            rules: OwnEvents.rules, views: [HabitRanking.self])
+        for (habit, minutes) in [("reading", 20), ("chess", 30), ("reading", 20)] {
+            try await store.append(HabitDone(habit: habit, minutes: minutes))
+        }
+        await followRanking(in: store) { page, _ in
+            #expect(page.map(\.habit) == ["reading", "chess"])
+            #expect(page.map(\.minutes) == [40, 30])
+            return false
+        }
+        try await store.close()
+    }
+
     @Test func `durability is as the article says`() async throws {
         let folder = try Folder()
         let store = try await OwnEvents.open(at: folder.log)
