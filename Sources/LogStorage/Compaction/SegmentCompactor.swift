@@ -98,7 +98,9 @@ struct SegmentCompactor {
         let now = environment.now()
         let known = try segment.removedIDs()
         let lists = known.filter { !$0.list.isExpired(now: now) }
-        guard !removed.isEmpty || lists.count < known.count else { return nil }
+        // An empty list pads the file; its age is none.
+        let hasExpired = known.contains { $0.list.count > 0 && $0.list.isExpired(now: now) }
+        guard !removed.isEmpty || hasExpired else { return nil }
         let file = try create(self)
         let header = try storage { () throws(FileError) in
             try segment.file.read(at: 0, count: SegmentHeader.encodedBytes)
