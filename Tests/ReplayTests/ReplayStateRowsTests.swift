@@ -85,7 +85,7 @@ private struct Bench {
     func `T2: a token is renewed a minute before it ends by the server's clock`() throws {
         var bench = Bench(["a"], hasToken: false)
         // The device is an hour behind.
-        bench.state.setClock(offset: 3_600_000, now: bench.now)
+        bench.state.setClock(offset: 3_600_000)
         let end = bench.now + 3_600_000 + 600_000
         bench.state.tokenChanged(expiresAt: end, now: bench.now)
         bench.now += 539_999
@@ -96,6 +96,31 @@ private struct Bench {
         #expect(bench.next() == .refreshToken)
         bench.state.tokenChanged(expiresAt: end + 600_000, now: bench.now)
         #expect(try bench.send().positions == [2])
+    }
+
+    @Test(.verifies("TOK-2"))
+    func `T2: answers that tell the server's time put no renewal off, and ask for it once`() throws {
+        var bench = Bench([], hasToken: false)
+        let end = bench.now + 600_000
+        bench.state.tokenChanged(expiresAt: end, now: bench.now)
+        while bench.now < end - 60_000 {
+            bench.now += 5_000
+            bench.state.setClock(offset: 0)
+        }
+        bench.add(1, "a")
+        #expect(bench.next() == .refreshToken)
+        // The new token is on its way, and the old one still serves.
+        bench.state.setClock(offset: 0)
+        #expect(try bench.send().positions == [1])
+        // None comes: the next try is 10 s later, whatever the server's time.
+        _ = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
+        bench.now += 9_999
+        bench.state.setClock(offset: 0)
+        bench.add(2, "b")
+        #expect(bench.next() != .refreshToken)
+        bench.now += 1
+        bench.add(3, "c")
+        #expect(bench.next() == .refreshToken)
     }
 
     @Test(.verifies("TOK-2"))

@@ -101,7 +101,7 @@ struct ReplayRun {
 
     private mutating func loop() async throws -> SyncReport {
         if replayer.options.reads { startReading() }
-        state.setClock(offset: await store.clockOffset, now: store.deviceNow)
+        state.setClock(offset: await store.clockOffset)
         while !Task.isCancelled {
             takeOutbox()
             let now = store.deviceNow
@@ -479,7 +479,7 @@ struct ReplayRun {
                 serverDate: date, sent: exchange.sent, received: exchange.received)
             if offset != clockOffset { await store.setClockOffset(offset) }
             clockOffset = offset
-            state.setClock(offset: offset, now: exchange.received)
+            state.setClock(offset: offset)
             if ServerClock.isNews(offset, known: store.view(Outbox.self).clockOffset) {
                 clock = offset
             }

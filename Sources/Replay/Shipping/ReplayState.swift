@@ -182,6 +182,12 @@ public struct ReplayState: Sendable {
     private var tokenExpiresAt: Int64?
     /// When to renew it, by the server's clock.
     private var tokenRenewAt: Int64?
+    /// When the token came, by the device's clock. A correction of the clock does not change it.
+    private var tokenReceivedAt: Int64 = 0
+    /// No earlier renewal, after one that failed; by the device's clock.
+    private var renewalNotBefore = Int64.min
+    /// True from the request for a new token until there is one, or none is to be had.
+    private var isRenewing = false
     /// Milliseconds to add to the device's clock to get the server's.
     private var clockOffset: Int64 = 0
     /// Requests up to this number carried an older token.
@@ -354,13 +360,17 @@ public struct ReplayState: Sendable {
         token = .usable
         tokenSince = lastNumber
         tokenExpiresAt = expiresAt
-        planRenewal(now)
+        tokenReceivedAt = now
+        renewalNotBefore = .min
+        isRenewing = false
+        planRenewal()
         if pause == .unauthorized { pause = nil }
     }
 
     /// T3: no new token is to be had.
     public mutating func tokenRefused() {
         token = .unknown
+        isRenewing = false
         pause = .unauthorized
     }
 
@@ -369,24 +379,28 @@ public struct ReplayState: Sendable {
         _ reason: String, now: Int64, random: Double
     ) -> Outcome {
         let serverNow = now + clockOffset
+        isRenewing = false
         if token == .usable, let end = tokenExpiresAt, end > serverNow {
             // The present one still serves.
-            tokenRenewAt = serverNow + min(TokenRenewal.retryMilliseconds, end - serverNow)
+            renewalNotBefore = now + min(TokenRenewal.retryMilliseconds, end - serverNow)
+            tokenRenewAt = renewalNotBefore + clockOffset
             return Outcome(message: reason)
         }
         return backOff(now, random, reason)
     }
 
     /// The server's clock is known better.
-    public mutating func setClock(offset: Int64, now: Int64) {
+    public mutating func setClock(offset: Int64) {
         clockOffset = offset
-        planRenewal(now)
+        if !isRenewing { planRenewal() }
     }
 
-    private mutating func planRenewal(_ now: Int64) {
+    private mutating func planRenewal() {
         tokenRenewAt = tokenExpiresAt.flatMap {
-            TokenRenewal.time(ofTokenUntil: $0, received: now + clockOffset)
+            TokenRenewal.time(ofTokenUntil: $0, received: tokenReceivedAt + clockOffset)
         }
+        guard renewalNotBefore > .min, let planned = tokenRenewAt else { return }
+        tokenRenewAt = max(planned, renewalNotBefore + clockOffset)
     }
 
     // MARK: What to do
@@ -421,6 +435,7 @@ public struct ReplayState: Sendable {
         case .usable:
             if let tokenRenewAt, tokenRenewAt <= now + clockOffset {
                 self.tokenRenewAt = nil
+                isRenewing = true
                 return .refreshToken
             }
         }
