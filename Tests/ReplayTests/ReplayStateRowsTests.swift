@@ -99,7 +99,8 @@ private struct Bench {
     }
 
     @Test(.verifies("TOK-2"))
-    func `T2: answers that tell the server's time put no renewal off, and ask for it once`() throws {
+    func `T2: answers that tell the server's time put no renewal off, and ask for it once`() throws
+    {
         var bench = Bench([], hasToken: false)
         let end = bench.now + 600_000
         bench.state.tokenChanged(expiresAt: end, now: bench.now)
