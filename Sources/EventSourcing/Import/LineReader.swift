@@ -6,7 +6,7 @@ import LogStorage
 
 /// The lines of a file or of standard input, read one after the other.
 package struct LineReader: Sendable {
-    private let handle: FileHandle
+    private let descriptor: Descriptor
     private let path: String
     private var buffer: [UInt8] = []
     private var start = 0
@@ -20,15 +20,24 @@ package struct LineReader: Sendable {
 
     private static let chunkBytes = 256 * 1024
 
-    /// Reads from an open file.
+    /// An open file, closed with the last copy of its reader.
+    private final class Descriptor: Sendable {
+        let number: Int32
+        init(_ number: Int32) { self.number = number }
+        // Standard input, 0, stays open.
+        deinit { if number != 0 { close(number) } }
+    }
+
+    /// Reads from an open file, and closes it in the end unless it is standard input.
     ///
-    /// - Parameter path: the name of the file in errors.
-    package init(_ handle: FileHandle, _ path: String) {
-        self.handle = handle
+    /// - Parameters:
+    ///   - descriptor: the open file.
+    ///   - path: the name of the file in errors.
+    package init(_ descriptor: Int32, _ path: String) {
+        self.descriptor = Descriptor(descriptor)
         self.path = path
         var status = stat()
-        let isFile =
-            fstat(handle.fileDescriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        let isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         totalBytes = isFile ? Int(status.st_size) : nil
     }
 
@@ -40,7 +49,7 @@ package struct LineReader: Sendable {
         guard descriptor >= 0 else {
             throw LogError(.io, path: path, "open: \(String(cString: strerror(errno)))")
         }
-        self.init(FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), path)
+        self.init(descriptor, path)
     }
 
     /// Reads the next line.
@@ -84,7 +93,7 @@ package struct LineReader: Sendable {
         var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {
             let count = chunk.withUnsafeMutableBytes {
-                Foundation.read(handle.fileDescriptor, $0.baseAddress, $0.count)
+                Foundation.read(descriptor.number, $0.baseAddress, $0.count)
             }
             if count >= 0 { return Array(chunk[..<count]) }
             guard errno == EINTR else {
