@@ -82,6 +82,7 @@ private struct Negative: Projection {
             ("daybook.note.added", "com.example.note", "daybook.note.added"),
             ("daybook.note.pinned", "com.example.note", "daybook.note.pinned"),
             ("com.example.note", "daybook.note.pinned", "daybook.note.pinned"),
+            ("com.example.note", "daybook.sync.settled", "daybook.sync.settled"),
             ("", "com.example.note", "empty"), ("com.example.note", "", "empty"),
         ]
         for (old, new, culprit) in upcasters {

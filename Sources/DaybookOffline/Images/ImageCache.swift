@@ -31,8 +31,6 @@ public actor ImageCache {
     private var memory: ImageMemory
     /// By kind: in which order images were used, as soon as anybody has to know.
     private var orders: [ImageKind: UseOrder<EntityID>] = [:]
-    /// When it was last found out whether an access has to be recorded, by the device's clock.
-    private var looks: [ImageKey: Int64] = [:]
     /// Files that no image names any more, to be deleted together.
     private var garbage: [FileID] = []
     /// How many more are stored before all files are collected: at first one, since the process
@@ -160,12 +158,6 @@ public actor ImageCache {
             }
             return
         }
-        let now = store.deviceNow
-        if let look = looks[key], look <= now, now - look < Self.accessIntervalMilliseconds {
-            return
-        }
-        if looks.count >= 2 * ImageKind.thumbnail.limitMax { looks = [:] }
-        looks[key] = now
         let time = await store.now
         let last = view.image(image.kind, image.id)?.lastAccessedAt ?? image.lastAccessedAt
         guard time - last.milliseconds >= Self.accessIntervalMilliseconds else { return }
@@ -279,7 +271,6 @@ public actor ImageCache {
                 ImagesCleared(kinds: kinds), replacing: kinds.compactMap(view.newest).max())
         }
         for kind in kinds { orders[kind] = nil }
-        looks = [:]
         let view = view
         memory.keep(view.refers)
         garbage = []

@@ -95,7 +95,8 @@ public struct EventCatalogue: Sendable {
                 .refused, "the upcaster from '\(old)' to '\(new)' has an empty event type")
         }
         if isReserved(old) || isBuiltIn(old) { return Self.reserved(old, "an upcaster") }
-        if isReserved(new) { return Self.reserved(new, "an upcaster") }
+        // An app writes no record of the store's own, also not by way of an upcaster.
+        if isReserved(new) || LogRecord.isType(new) { return Self.reserved(new, "an upcaster") }
         if upcasters[old] != nil {
             return EventError(
                 .refused, "two upcasters lead from the event type \(old). Leave one out")

@@ -327,6 +327,22 @@ private struct NoNetwork: Error {}
         try await bench.store.close()
     }
 
+    @Test(.verifies("IMG-10"))
+    func `an access that need not be recorded puts off no later one`() async throws {
+        let bench = try await Bench()
+        let images = bench.store.images
+        try await images.store([1], .thumbnail, "a")
+        bench.clock.advance(by: .minutes(59))
+        _ = await images.image(.thumbnail, "a")
+        #expect(try bench.count(ImageAccessed.type) == 0)
+        bench.clock.advance(by: .minutes(1))
+        _ = await images.image(.thumbnail, "a")
+        #expect(
+            bench.view.image(.thumbnail, "a")?.lastAccessedAt.milliseconds
+                == bench.clock.milliseconds)
+        try await bench.store.close()
+    }
+
     @Test(.verifies("IMG-4", "IMG-10"))
     func `an image that is looked at is cached anew before it is summed up`() async throws {
         let bench = try await Bench()
