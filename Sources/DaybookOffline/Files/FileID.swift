@@ -56,26 +56,7 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
     }
 }
 
-extension FileID: Codable {
-    /// Reads 64 hexadecimal digits, lower case.
-    ///
-    /// - Throws: `DecodingError` for anything else.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
-        guard let file = FileID(text) else {
-            throw DecodingError.dataCorruptedError(
-                in: container, debugDescription: "not the id of a file: \(text)")
-        }
-        self = file
-    }
-
-    /// Writes `description`.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
-    }
-}
+extension FileID: Codable {}
 
 extension FileID: MemberText {
     public static var memberDescription: String { "the id of a file" }

@@ -94,9 +94,11 @@ public actor FileStore {
         return try await record(file)
     }
 
-    /// Stores a content as `store(_:record:)` for bytes.
+    /// Stores a content, and keeps it from being collected while `record` records its use. The file is
+    /// durable before `record` is called.
     ///
-    /// - Throws: as that.
+    /// - Returns: what `record` returns.
+    /// - Throws: as `store(_:record:)` for bytes.
     @discardableResult
     public func store<Result: Sendable>(
         _ content: Data, record: @Sendable (FileID) async throws -> Result

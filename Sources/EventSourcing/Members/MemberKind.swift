@@ -238,6 +238,28 @@ public protocol MemberText: LosslessStringConvertible, Sendable {
     static var memberSamples: [String] { get }
 }
 
+/// A value that is stored as its string.
+extension MemberText where Self: Codable {
+    /// Reads the string.
+    ///
+    /// - Throws: `DecodingError` for a string that has not the meaning.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let value = Self(text) else {
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "\(text) is not \(Self.memberDescription)")
+        }
+        self = value
+    }
+
+    /// Writes `description`.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+}
+
 /// A string with a meaning.
 @frozen
 public struct MeaningfulTextKind<Value: MemberText>: MemberKind {

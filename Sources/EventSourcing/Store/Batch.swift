@@ -199,9 +199,9 @@ struct BatchEncoder {
         guard line.byteCount <= most else {
             throw EventError(
                 .tooLarge,
-                "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit. Keep large content as a "
-                    + "file, and name the file in the event"
-                    + (isShipped ? " for a type that is shipped" : ""))
+                "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
+                    + (isShipped ? " for a type that is shipped" : "")
+                    + ". Keep large content as a file, and name the file in the event")
         }
         let purpose: LineDecoder.Purpose = isShipped ? .ship : .record
         if LineDecoder.surelyReads(line, placed.prefix, as: content, to: purpose) { return }

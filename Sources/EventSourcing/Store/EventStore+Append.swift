@@ -32,9 +32,12 @@ extension EventStore {
         try await append([EventDraft(payload)], durability: durability)[0]
     }
 
-    /// Records an event, as `append(_:durability:)` for several drafts.
+    /// Records an event. An event whose id is known with the same content is not recorded again.
     ///
-    /// - Throws: as that.
+    /// On return with `.durable`, the event is on the disk. The views include it in any case.
+    ///
+    /// - Returns: the event's position; that of the known event if the id is known.
+    /// - Throws: as `append(_:durability:)` for several drafts.
     @discardableResult
     public nonisolated(nonsending) func append(
         _ draft: EventDraft, durability: Durability = .durable

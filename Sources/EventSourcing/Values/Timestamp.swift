@@ -91,23 +91,11 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     }
 }
 
-extension Timestamp: Codable {
-    /// Reads RFC 3339.
-    ///
-    /// - Throws: `DecodingError` for anything else.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
-        guard let time = Timestamp(text) else {
-            throw DecodingError.dataCorruptedError(
-                in: container, debugDescription: "not a time of RFC 3339: \(text)")
-        }
-        self = time
-    }
+// RFC 3339 in payloads and states, as in the lines of the log.
+extension Timestamp: Codable, MemberText {
+    public static var memberDescription: String { "a time of RFC 3339" }
 
-    /// Writes `description`, so that a payload holds the time as people read it.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
+    public static var memberSamples: [String] {
+        [0, 1_771_756_214_425, -1].map { Timestamp(milliseconds: $0).description }
     }
 }

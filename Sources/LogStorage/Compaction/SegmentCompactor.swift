@@ -98,7 +98,7 @@ struct SegmentCompactor {
         let now = environment.now()
         let known = try segment.removedIDs()
         let lists = known.filter { !$0.list.isExpired(now: now) }
-        // An empty list pads the file; its age is none.
+        // An empty list only pads the file. It has no age, so it never is a reason to rewrite.
         let hasExpired = known.contains { $0.list.count > 0 && $0.list.isExpired(now: now) }
         guard !removed.isEmpty || hasExpired else { return nil }
         let file = try create(self)

@@ -100,7 +100,7 @@ package struct LogVerifier {
             next = end?.next ?? following ?? base
             summary.segments += 1
         }
-        // Nothing says where a damaged last segment ends: then the last line that was read counts.
+        // If damage hides the end of the last segment, the last line that was read counts.
         summary.last = max(Position(next.rawValue - 1), lastRead)
         // Of a damaged last segment, its own finding says from where on lines are missing.
         guard let end else { return summary }

@@ -67,6 +67,9 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         try await store.close()
         let again = try await Files.open(at: folder.log)
         #expect(again.view(Recordings.self).lessons[file] == "lesson-7")
+        let event = try await again.events.event(at: Position(1))
+        let data = String(decoding: event?.content.json ?? [], as: UTF8.self)
+        #expect(data == "{\"file\":\"\(file)\",\"lesson\":\"lesson-7\"}")
         #expect(try await Files.read(file, in: again) == recording)
         #expect(try await Files.drop(file, in: again) == 1)
         await #expect(throws: FileStoreError.self) { try await again.files.read(file) }
