@@ -255,6 +255,20 @@ import Testing
         #expect(statuses(try await storage.append([event])) == [.duplicate])
     }
 
+    @Test(.verifies("SYNC-24"), arguments: StorageKind.all)
+    func `an event accepted while its type was unknown stays a duplicate once the type is known`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        // The rule of the type derives another lane from the data.
+        let event = Sample(sequence: 1, lane: "mine")
+        let untyped = try BatchReader.read(
+            Array([event].body).span.bytes, catalogue: EventCatalogue(),
+            now: Timestamp(milliseconds: 0))
+        #expect(statuses(try await storage.append(untyped, account: "ana")) == [.applied])
+        #expect(statuses(try await storage.append([event])) == [.duplicate])
+    }
+
     @Test(.verifies("SYNC-18"), arguments: StorageKind.all)
     func `accounts with the same id do not see each other`(kind: StorageKind) async throws {
         let storage = try await kind.open()
