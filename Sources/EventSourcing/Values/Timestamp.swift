@@ -90,12 +90,3 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         milliseconds = value
     }
 }
-
-// RFC 3339 in payloads and states, as in the lines of the log.
-extension Timestamp: Codable, MemberText {
-    public static var memberDescription: String { "a time of RFC 3339" }
-
-    public static var memberSamples: [String] {
-        [0, 1_771_756_214_425, -1].map { Timestamp(milliseconds: $0).description }
-    }
-}
